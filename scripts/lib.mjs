@@ -1,0 +1,58 @@
+/**
+ * What the bootstrap scripts share. Imports nothing outside Node: it runs before `npm ci`.
+ */
+import { spawnSync } from "node:child_process";
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+
+export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
+
+const MIN_NODE = [20, 19];
+
+/** Ends the process with a message and what to do next. */
+export function fail(message, next, code = 1) {
+  process.stderr.write(`\n${message}\n  -> ${next}\n`);
+  process.exit(code);
+}
+
+/** Ends the process unless Node is new enough. */
+export function requireNode() {
+  const [major = 0, minor = 0] = process.versions.node.split(".").map(Number);
+  if (major > MIN_NODE[0] || (major === MIN_NODE[0] && minor >= MIN_NODE[1])) return;
+  fail(`Docket needs Node ${MIN_NODE.join(".")} or newer; this is ${process.versions.node} (${process.execPath}).`, "Install a current Node (https://nodejs.org) and start again.");
+}
+
+/** Runs npm in the repository; ends the process when it fails. */
+export function npm(args, why) {
+  process.stdout.write(`${why}: npm ${args.join(" ")}\n`);
+  const isWindows = process.platform === "win32";
+  const result = spawnSync(isWindows ? "npm.cmd" : "npm", args, { cwd: ROOT, stdio: "inherit", shell: isWindows });
+  if (result.error) fail(`npm could not be started: ${result.error.message}`, "npm comes with Node: check that it is on PATH.");
+  if (result.status !== 0) fail(`npm ${args.join(" ")} failed (exit code ${result.status}).`, "Its output above says why.");
+}
+
+/** Installs the dependencies when they are missing or older than the lock file. */
+export function ensureInstalled() {
+  const installed = mtimeMs(join(ROOT, "node_modules", ".package-lock.json"));
+  if (installed >= mtimeMs(join(ROOT, "package-lock.json"))) return;
+  npm(["ci", "--no-audit", "--no-fund"], installed === 0 ? "Installing dependencies" : "The lock file is newer than node_modules");
+}
+
+/** Compiles to dist/ when it is missing or older than any source. */
+export function ensureBuilt() {
+  const built = mtimeMs(join(ROOT, "dist", "src", "main", "dev.js"));
+  const stamp = Math.max(built, mtimeMs(join(ROOT, "dist", ".tsbuildinfo")));
+  const sources = ["src", "agents"].map((dir) => newestUnder(join(ROOT, dir))).concat(mtimeMs(join(ROOT, "tsconfig.json")), mtimeMs(join(ROOT, "package-lock.json")));
+  if (built > 0 && stamp >= Math.max(...sources)) return;
+  npm(["run", "--silent", "build"], built === 0 ? "Building" : "Sources changed, building");
+}
+
+function mtimeMs(path) {
+  return statSync(path, { throwIfNoEntry: false })?.mtimeMs ?? 0;
+}
+
+function newestUnder(dir) {
+  if (!existsSync(dir)) return 0;
+  return Math.max(0, ...readdirSync(dir, { recursive: true, withFileTypes: true }).filter((entry) => entry.isFile()).map((entry) => mtimeMs(join(entry.parentPath ?? entry.path, entry.name))));
+}

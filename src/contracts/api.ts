@@ -1,0 +1,85 @@
+/**
+ * Owns: what the actor answers to readers, and the HTTP API of gateway and console. Times on HTTP are epoch
+ * milliseconds in fields named `...AtMs`.
+ */
+import { z } from "zod";
+import { ApprovalRecord, PendingApproval } from "./decisions.js";
+import { JournalEntry, RunOutcome, SessionSummary } from "./journal.js";
+import { DeadLetter } from "./messages.js";
+import { DecisionKind } from "./tools.js";
+
+/** Actor method `readSession`. */
+export const SessionView = z.object({
+  summary: SessionSummary,
+  approvals: z.array(ApprovalRecord),
+  recentRuns: z.array(z.object({ runId: z.string(), key: z.string(), outcome: RunOutcome, code: z.string().optional(), endedAtMs: z.number(), rev: z.number() })),
+  unknownCalls: z.array(z.object({ callId: z.string(), tool: z.string(), argsDigest: z.string(), runId: z.string() })),
+});
+export type SessionView = z.infer<typeof SessionView>;
+
+/** Actor method `readJournal {afterRev, limit}`: entries with rev > afterRev, in order, and the session's head. */
+export const JournalPage = z.object({ entries: z.array(JournalEntry), headRev: z.number().int() });
+export type JournalPage = z.infer<typeof JournalPage>;
+
+/** Actor method `readOutcome {key}` (event key) and `readDecision {decisionId}`. */
+export const EventOutcome = z.object({
+  state: z.enum(["unknown", "accepted", "running", "ended"]),
+  runId: z.string().optional(), outcome: RunOutcome.optional(), code: z.string().optional(), rev: z.number().int().optional(),
+});
+export type EventOutcome = z.infer<typeof EventOutcome>;
+export const DecisionOutcome = z.object({ known: z.boolean(), verdict: z.string().optional(), rev: z.number().int().optional() });
+export type DecisionOutcome = z.infer<typeof DecisionOutcome>;
+
+/** 202 of the gateway. */
+export const Accepted = z.object({
+  sessionId: z.string(), tenant: z.string(), runId: z.string(), eventId: z.string(), eventSource: z.string(), eventKey: z.string(),
+  agent: z.string(), links: z.object({ session: z.string(), stream: z.string(), outcome: z.string().optional() }),
+});
+export type Accepted = z.infer<typeof Accepted>;
+
+/** Body of POST /v1/prompts (sessionId optional: one is made) and, without sessionId, POST /v1/sessions/:id/events. */
+export const PromptRequest = z.strictObject({
+  text: z.string().min(1).max(100_000),
+  sessionId: z.string().optional(),
+  agent: z.string().optional(),
+  mode: z.enum(["enqueue", "reject", "interrupt", "steer", "withdraw"]).optional(),
+  expiresAt: z.iso.datetime({ offset: true }).optional(),
+  attributes: z.record(z.string(), z.string()).optional(),
+});
+export type PromptRequest = z.infer<typeof PromptRequest>;
+
+/** Body of POST /v1/approvals/:id/decisions on the console. `argsDigest` and `version` say what was seen. */
+export const DecisionRequest = z.strictObject({
+  kind: DecisionKind,
+  version: z.number().int(),
+  argsDigest: z.string(),
+  /** `modify`: new arguments as JSON text (text, so that digits are kept). */
+  args: z.string().optional(),
+  text: z.string().max(20_000).optional(),
+  raise: z.object({ budgetUsd: z.number().positive().optional(), maxSteps: z.number().int().positive().optional() }).optional(),
+  /** Retries of the same click carry the same id. */
+  decisionId: z.string().min(8).max(100).optional(),
+});
+export type DecisionRequest = z.infer<typeof DecisionRequest>;
+
+/** Answer to a decision: the actor's verdict, or 202 `not_known_yet`. */
+export const DecisionAnswer = z.object({ approvalId: z.string(), decisionId: z.string(), verdict: z.string(), rev: z.number().int().optional() });
+export type DecisionAnswer = z.infer<typeof DecisionAnswer>;
+
+export const ApprovalListItem = z.object({
+  pending: PendingApproval,
+  state: z.enum(["open", "decided", "expired", "withdrawn"]),
+  decidedBy: z.string().optional(), decidedAtMs: z.number().optional(), decision: z.string().optional(),
+});
+export type ApprovalListItem = z.infer<typeof ApprovalListItem>;
+
+export const DeadLetterItem = z.object({
+  letter: DeadLetter, state: z.enum(["dead", "redriven", "discarded"]), receivedAtMs: z.number(), redriveCount: z.number().int(),
+});
+export type DeadLetterItem = z.infer<typeof DeadLetterItem>;
+
+/** Every list: items and an opaque cursor where there is more. */
+export const pageOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), nextCursor: z.string().optional() });
+export const SessionPage = pageOf(SessionSummary);
+export const ApprovalPage = pageOf(ApprovalListItem);
+export const DeadLetterPage = pageOf(DeadLetterItem);

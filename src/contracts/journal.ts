@@ -1,0 +1,154 @@
+/**
+ * Owns: the session's append-only record. One entry per commit; `evolve` folds the events of all entries to the
+ * state (I7). These shapes are stored for years: add fields as optional, never change a meaning; a reader upcasts (I12).
+ */
+import { z } from "zod";
+import { Principal } from "./cloudevent.js";
+import { ApprovalRecord, ApproverRule, EscalationReason } from "./decisions.js";
+import { DecisionKind, Risk, ToolEffects, ToolFailureKind } from "./tools.js";
+
+export const BusyMode = z.enum(["enqueue", "reject", "interrupt", "steer", "withdraw"]);
+export type BusyMode = z.infer<typeof BusyMode>;
+
+export const RunOutcome = z.enum(["completed", "rejected", "failed", "cancelled", "expired", "escalated"]);
+export type RunOutcome = z.infer<typeof RunOutcome>;
+
+/** What one call came to, as the model is told. Exactly one per call. */
+export const CallStatus = z.enum([
+  "succeeded", "failed", "denied", "rejected", "responded", "expired", "withdrawn", "cancelled", "timed_out", "outcome_unknown",
+]);
+export type CallStatus = z.infer<typeof CallStatus>;
+
+export const Usage = z.object({
+  inputTokens: z.number().int(), outputTokens: z.number().int(),
+  cacheReadTokens: z.number().int().default(0), cacheWriteTokens: z.number().int().default(0),
+});
+export type Usage = z.infer<typeof Usage>;
+
+export { EscalationReason } from "./decisions.js";
+
+/** Text that may be large: `text` is what is kept inline; the whole is in the blob where one is named. */
+export const StoredText = z.object({
+  text: z.string(),
+  truncated: z.boolean().default(false),
+  blob: z.object({ key: z.string(), bytes: z.number().int(), digest: z.string() }).optional(),
+});
+export type StoredText = z.infer<typeof StoredText>;
+
+/** A tool call as the model proposed it, sealed: canonical arguments, defaults applied. */
+export const ProposedCall = z.object({
+  callId: z.string(),
+  /** The provider's own id of the call, needed to pair the result in the transcript. */
+  providerCallId: z.string(),
+  tool: z.string(),
+  args: z.string(),
+  argsDigest: z.string(),
+  effects: ToolEffects,
+  critical: z.boolean(),
+  timeoutMs: z.number().int(),
+  maxTries: z.number().int(),
+});
+export type ProposedCall = z.infer<typeof ProposedCall>;
+
+const event = <T extends string, S extends z.ZodRawShape>(type: T, shape: S) => z.object({ type: z.literal(type), ...shape });
+
+export const SessionEvent = z.discriminatedUnion("type", [
+  event("SessionOpened", { tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), agentVersion: z.string() }),
+  event("EventReceived", {
+    key: z.string(), source: z.string(), id: z.string(), eventType: z.string(), mode: BusyMode, runId: z.string(),
+    principal: Principal.optional(), correlationId: z.string(), causationId: z.string().optional(), traceparent: z.string().optional(),
+    expiresAtMs: z.number().int().optional(), data: StoredText,
+    /** Mode `interrupt` took effect: the event waits at the front of the mailbox. */
+    front: z.boolean().optional(),
+  }),
+  /** Accepted but not to be run now: session busy and mode `reject`, closed … The event's one outcome (I1). */
+  event("EventRejected", { key: z.string(), runId: z.string(), code: z.string(), message: z.string() }),
+  event("RunStarted", { runId: z.string(), key: z.string(), eventRev: z.number().int(), input: z.string(), requestedBy: z.string(), correlationId: z.string(), expiresAtMs: z.number().int().optional(), maxSteps: z.number().int().optional(), budgetUsd: z.number().optional() }),
+  event("ModelCallStarted", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), host: z.string(), reservedUsd: z.number() }),
+  event("ModelAnswered", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), model: z.string(), text: z.string(), calls: z.array(ProposedCall), stop: z.enum(["end", "tool_use", "max_tokens", "refusal"]), usage: Usage, costUsd: z.number().nullable() }),
+  event("ModelCallFailed", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), kind: z.enum(["transient", "permanent", "aborted", "lost"]), message: z.string(), retryAtMs: z.number().int().optional() }),
+  /** An answer that came too late to count: only its cost is booked. */
+  event("ModelCostBooked", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), usage: Usage, costUsd: z.number().nullable() }),
+  /** `interrupt` or `cancel` cut an answer: what had been said stays as context. */
+  event("PartialAnswerKept", { runId: z.string(), step: z.number().int(), text: z.string() }),
+  event("ToolCallAllowed", { callId: z.string(), rule: z.string(), policyVersion: z.string() }),
+  event("ToolCallDenied", { callId: z.string(), rule: z.string(), policyVersion: z.string(), reason: z.string() }),
+  event("ApprovalOpened", { record: ApprovalRecord }),
+  event("ApprovalReceived", { approvalId: z.string() }),
+  event("DecisionRecorded", {
+    approvalId: z.string(), decisionId: z.string(), kind: DecisionKind, principal: Principal, via: z.string(), final: z.boolean(),
+    /** `modify`: the new sealed arguments. */
+    args: z.string().optional(), argsDigest: z.string().optional(), text: z.string().optional(),
+    raise: z.object({ budgetUsd: z.number().optional(), maxSteps: z.number().int().optional() }).optional(),
+    /** `modify` under a stricter rule: who has to decide from now on. */
+    approvers: ApproverRule.optional(),
+  }),
+  /** A decision that changed nothing (I10), kept for the audit. */
+  event("DecisionRefused", { approvalId: z.string(), decisionId: z.string(), code: z.string(), principal: Principal.optional(), via: z.string() }),
+  event("ApprovalExpired", { approvalId: z.string(), action: z.enum(["reject", "escalate"]) }),
+  event("ApprovalWithdrawn", { approvalId: z.string(), reason: z.string() }),
+  event("ToolCallDispatched", { callId: z.string(), try: z.number().int(), deadlineAtMs: z.number().int(), grantIssuedAtMs: z.number().int(), grantExpiresAtMs: z.number().int() }),
+  event("ToolCallClaimed", { callId: z.string(), try: z.number().int(), worker: z.string() }),
+  event("ToolTryFailed", { callId: z.string(), try: z.number().int(), kind: ToolFailureKind, message: z.string(), retryAtMs: z.number().int().optional() }),
+  event("ToolOutcomeUnknown", { callId: z.string(), try: z.number().int(), reason: z.string() }),
+  /** The one result of a call, as the model sees it. */
+  event("ToolResultRecorded", { callId: z.string(), providerCallId: z.string(), tool: z.string(), status: CallStatus, content: StoredText }),
+  /** A result for a call that had been given up as unknown: closes the question. */
+  event("LateResultRecorded", { callId: z.string(), outcome: z.string(), content: StoredText }),
+  event("Escalated", { runId: z.string(), reason: EscalationReason, message: z.string(), record: ApprovalRecord }),
+  event("MessageSteered", { runId: z.string(), key: z.string(), text: z.string() }),
+  event("LimitsRaised", { runId: z.string(), budgetUsd: z.number().optional(), maxSteps: z.number().int().optional() }),
+  /** Somebody asked the open run (or a waiting event) to stop. `key` makes the request idempotent. */
+  event("CancelRequested", { key: z.string(), runId: z.string(), reason: z.string(), principal: Principal.optional() }),
+  /** The run is to end thus, but calls with effects are still out: it ends when the last of them is settled. */
+  event("RunEnding", { runId: z.string(), outcome: RunOutcome, code: z.string().optional(), text: z.string() }),
+  event("RunEnded", { runId: z.string(), key: z.string(), outcome: RunOutcome, code: z.string().optional(), text: z.string() }),
+  event("DeadLetterRecorded", { deadLetterId: z.string(), kind: z.string(), reason: z.string(), tries: z.number().int(), key: z.string().optional(), callId: z.string().optional(), payload: z.string(), /** Journal entry of the dead event, and of the dead call's arguments. */ eventRev: z.number().int().optional(), argsRev: z.number().int().optional() }),
+  event("PublicationsCleared", { rowIds: z.array(z.string()) }),
+  event("PublicationRepeated", { rowId: z.string(), publication: z.number().int() }),
+  event("WindowAdvanced", { fromRev: z.number().int() }),
+  event("GuardArmed", { generation: z.number().int(), periodMs: z.number().int(), /** First tick; default one period from now. */ dueAtMs: z.number().int().optional() }),
+  event("GuardReleased", { generation: z.number().int() }),
+  event("SessionClosed", { reason: z.string(), principal: Principal.optional() }),
+]);
+export type SessionEvent = z.infer<typeof SessionEvent>;
+export type SessionEventOf<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
+
+export const SESSION_STATUSES = ["IDLE", "PLANNING", "EXECUTING_TOOL", "SUMMARIZING", "AWAITING_APPROVAL", "ESCALATED", "CLOSED"] as const;
+export const SessionStatus = z.enum(SESSION_STATUSES);
+export type SessionStatus = z.infer<typeof SessionStatus>;
+
+/** Version of the entry's shape; a reader upcasts older ones. */
+export const JOURNAL_VERSION = 1;
+
+/** One commit. `rev` counts from 1 without a gap; `commitId` lets a commit whose reply was lost meet itself. */
+export const JournalEntry = z.object({
+  v: z.literal(1),
+  actorId: z.string(),
+  rev: z.number().int().min(1),
+  commitId: z.string(),
+  atMs: z.number().int(),
+  command: z.string(),
+  host: z.string(),
+  /** SHA-256 over the previous entry's `digest` and this entry's events: a chain, so that a change is seen. */
+  digest: z.string(),
+  events: z.array(SessionEvent),
+});
+export type JournalEntry = z.infer<typeof JournalEntry>;
+
+/** What lists show of a session; travels with every journal event so that a projector needs no fold. */
+export const SessionSummary = z.object({
+  tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), agentVersion: z.string(),
+  status: SessionStatus, rev: z.number().int(), createdAtMs: z.number().int(), updatedAtMs: z.number().int(),
+  runId: z.string().optional(), waitingFor: z.string(), mailboxLength: z.number().int(), openApprovals: z.number().int(),
+  modelCalls: z.number().int(), toolCalls: z.number().int(), inputTokens: z.number().int(), outputTokens: z.number().int(), costUsd: z.number(),
+  /** When the session must be looked at next; the console nudges it when that passed. */
+  nextDueAtMs: z.number().int().optional(),
+  risk: Risk.optional(),
+});
+export type SessionSummary = z.infer<typeof SessionSummary>;
+
+export const JOURNAL_APPENDED = "com.docket.journal.appended.v1";
+/** Data of JOURNAL_APPENDED. */
+export const JournalAppended = z.object({ entry: JournalEntry, summary: SessionSummary });
+export type JournalAppended = z.infer<typeof JournalAppended>;

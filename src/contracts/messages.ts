@@ -1,0 +1,90 @@
+/**
+ * Owns: the remaining payloads: commands on the tasks channel, receipts and responses, live deltas, dead letters.
+ */
+import { z } from "zod";
+import { EnvelopeAttributes } from "./cloudevent.js";
+import { BusyMode, RunOutcome } from "./journal.js";
+
+/** Types under this prefix are Docket's own. From outside only PROMPT_RECEIVED may come in. */
+export const RESERVED_TYPE_PREFIX = "com.docket.";
+
+export const PROMPT_RECEIVED = "com.docket.prompt.received.v1";
+export const SESSION_CANCEL = "com.docket.session.cancel.v1";
+export const SESSION_CLOSE = "com.docket.session.close.v1";
+export const SESSION_NUDGE = "com.docket.session.nudge.v1";
+export const SESSION_REDRIVE = "com.docket.session.redrive.v1";
+
+/** Data of PROMPT_RECEIVED. */
+export const PromptReceived = z.object({ text: z.string().min(1).max(100_000), attributes: z.record(z.string(), z.string()).optional() });
+export type PromptReceived = z.infer<typeof PromptReceived>;
+
+/** Data of SESSION_CANCEL (cancels the open run; `runId` guards against a stale click) and SESSION_CLOSE. */
+export const SessionCancel = z.object({ runId: z.string().optional(), reason: z.string().max(2000).default("") });
+export type SessionCancel = z.infer<typeof SessionCancel>;
+
+/** Data of SESSION_REDRIVE: the dead event as a new one (new id, expiry, causation). */
+export const SessionRedrive = z.object({ deadLetterId: z.string(), event: z.string(), redrive: z.number().int().min(1), reason: z.string().max(2000).default("") });
+export type SessionRedrive = z.infer<typeof SessionRedrive>;
+
+export const EVENT_ACCEPTED = "com.docket.event.accepted.v1";
+export const RUN_ENDED = "com.docket.run.ended.v1";
+
+/** Data of EVENT_ACCEPTED, the session's receipt: the gateway drops its inbox row on it. */
+export const EventAccepted = z.object({
+  tenant: z.string(), sessionId: z.string(), actorId: z.string(), key: z.string(), runId: z.string().optional(), rev: z.number().int(),
+  /** `accepted`, `duplicate`, or the problem code of a refusal that was recorded as a dead letter. */
+  verdict: z.string(),
+});
+export type EventAccepted = z.infer<typeof EventAccepted>;
+
+/** Data of RUN_ENDED. */
+export const RunEndedMessage = z.object({
+  tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), runId: z.string(), key: z.string(),
+  outcome: RunOutcome, code: z.string().optional(), text: z.string(), rev: z.number().int(), endedAtMs: z.number().int(),
+});
+export type RunEndedMessage = z.infer<typeof RunEndedMessage>;
+
+export const LIVE_DELTA = "com.docket.live.delta.v1";
+export const LIVE_ADVANCED = "com.docket.live.advanced.v1";
+
+/** Data of LIVE_DELTA: text as it is produced. Lossy; the journal holds the whole answer. */
+export const LiveDelta = z.object({ actorId: z.string(), runId: z.string(), step: z.number().int(), attempt: z.number().int(), index: z.number().int(), text: z.string() });
+export type LiveDelta = z.infer<typeof LiveDelta>;
+/** Data of LIVE_ADVANCED: the journal has grown to `rev`; a stream should read on. */
+export const LiveAdvanced = z.object({ actorId: z.string(), rev: z.number().int() });
+export type LiveAdvanced = z.infer<typeof LiveAdvanced>;
+
+export const DEAD_LETTERED = "com.docket.deadletter.recorded.v1";
+
+/** What kind of thing died: decides what a redrive does. */
+export const DeadLetterKind = z.enum(["event", "tool_request", "tool_result", "decision", "journal", "approval", "unreadable"]);
+export type DeadLetterKind = z.infer<typeof DeadLetterKind>;
+
+/** Data of DEAD_LETTERED. `payload` is what arrived, byte for byte as text (base64 where it was not UTF-8). */
+export const DeadLetter = z.object({
+  deadLetterId: z.string(),
+  kind: DeadLetterKind,
+  /** A problem code, or a tool failure kind. Greppable. */
+  reason: z.string(),
+  message: z.string(),
+  /** Topic it came from. */
+  topic: z.string(),
+  app: z.string(),
+  tries: z.number().int().min(0),
+  tenant: z.string().optional(), sessionId: z.string().optional(), actorId: z.string().optional(), runId: z.string().optional(), callId: z.string().optional(), tool: z.string().optional(),
+  /** Attributes of the dead event, where it was readable. */
+  envelope: EnvelopeAttributes.partial().optional(),
+  payload: z.string(),
+  payloadEncoding: z.enum(["utf8", "base64"]),
+  firstFailedAtMs: z.number().int(), lastFailedAtMs: z.number().int(),
+});
+export type DeadLetter = z.infer<typeof DeadLetter>;
+
+/** How the app answers daprd for one delivery (HTTP pub/sub contract). */
+export type DeliveryStatus = "SUCCESS" | "RETRY" | "DROP";
+
+/** Mode asked for by an event; unknown words fall back to `enqueue`. */
+export function busyModeOf(word: string | undefined): BusyMode {
+  const parsed = BusyMode.safeParse(word);
+  return parsed.success ? parsed.data : "enqueue";
+}

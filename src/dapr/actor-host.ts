@@ -1,0 +1,101 @@
+/**
+ * Owns: hosting SessionActor through @dapr/dapr, with the SDK's traps closed (DESIGN 7.3, 7.14): methods by
+ * allow-list, no throw reaches the SDK, a deactivation of an unknown actor is fine, reminders carry JSON text.
+ * Does not own: what the methods do.
+ */
+import { AbstractActor, CommunicationProtocolEnum, DaprServer } from "@dapr/dapr";
+import type { Express, NextFunction, Request, Response } from "express";
+import type { Server } from "node:http";
+import { SESSION_ACTOR_TYPE } from "../contracts/channels.js";
+import { errorFields, type Logger } from "../platform/log.js";
+import { closeRoutes, tuneServer } from "./listener.js";
+
+/** One call of an actor: always an object in, always an object out (trap A5). */
+export type ActorMethods = Readonly<Record<string, (actorId: string, body: unknown) => Promise<object>>>;
+
+export interface ActorHostOptions {
+  readonly app: Express;
+  readonly host: string;
+  readonly port: number;
+  readonly daprHttpPort: number;
+  readonly methods: ActorMethods;
+  /** Reminder: `data` is the JSON text given at registration. Must not throw. */
+  readonly onReminder: (actorId: string, data: string) => Promise<void>;
+  readonly logger: Logger;
+}
+
+/** Starts the listener and registers the actor type; resolves when the sidecar has been reached. */
+export async function startActorHost(options: ActorHostOptions): Promise<{ stop(): Promise<void> }> {
+  const { app, host, port, methods, logger } = options;
+  const active = new Set<string>();
+  guardActorRoutes(app, methods, active);
+  bindTo(app, host);
+  const server = new DaprServer({
+    serverHost: host, serverPort: String(port), serverHttp: app,
+    clientOptions: {
+      daprHost: "127.0.0.1", daprPort: String(options.daprHttpPort), communicationProtocol: CommunicationProtocolEnum.HTTP,
+      // Idle longer than any turn (trap 25); reminders wake a session that was put away.
+      actor: { actorIdleTimeout: "10m", drainOngoingCallTimeout: "5s", drainRebalancedActors: true, reentrancy: { enabled: false } },
+    },
+  });
+  await server.actor.init();
+  await server.actor.registerActor(sessionActorClass(options, active));
+  closeRoutes(app, logger);
+  await server.start();
+  return { stop: () => server.stop() };
+}
+
+/** The SDK calls `app.listen(port)` and ignores the host (trap 22): bind where we say. */
+function bindTo(app: Express, host: string): void {
+  const listen = app.listen.bind(app) as (port: number, host: string) => Server;
+  Object.defineProperty(app, "listen", { value: (port: number) => tuneServer(listen(port, host)) });
+}
+
+function guardActorRoutes(app: Express, methods: ActorMethods, active: ReadonlySet<string>): void {
+  app.use("/actors/:type/:id/method/:method", (req: Request, res: Response, next: NextFunction) => {
+    const method = String(req.params.method);
+    if (method === "remind" || Object.hasOwn(methods, method)) { next(); return; }
+    res.status(404).json({ error: `no such actor method: ${method}` });
+  });
+  // The SDK throws for an actor it does not know (trap 11), and daprd waits with a type-wide lock meanwhile.
+  app.delete("/actors/:type/:id", (req: Request, res: Response, next: NextFunction) => {
+    if (active.has(String(req.params.id))) next();
+    else res.status(200).json({});
+  });
+}
+
+function sessionActorClass({ methods, onReminder, logger }: ActorHostOptions, active: Set<string>): new (...args: ConstructorParameters<typeof AbstractActor>) => AbstractActor {
+  class SessionActor extends AbstractActor {
+    override onActivate(): Promise<void> {
+      active.add(this.getActorId().getId());
+      return Promise.resolve();
+    }
+    override onDeactivate(): Promise<void> {
+      active.delete(this.getActorId().getId());
+      return Promise.resolve();
+    }
+    // Called by the SDK with the data only; the reminder's name is in the data (trap 14).
+    override async receiveReminder(data: string): Promise<void> {
+      try {
+        await onReminder(this.getActorId().getId(), typeof data === "string" ? data : JSON.stringify(data));
+      } catch (error) {
+        logger.error({ actorId: this.getActorId().getId(), ...errorFields(error) }, "reminder failed; the next tick tries again");
+      }
+    }
+  }
+  for (const [name, run] of Object.entries(methods)) {
+    Object.defineProperty(SessionActor.prototype, name, {
+      value: async function call(this: AbstractActor, body: unknown): Promise<object> {
+        try {
+          return await run(this.getActorId().getId(), body);
+        } catch (error) {
+          logger.error({ method: name, actorId: this.getActorId().getId(), ...errorFields(error) }, "actor method failed");
+          return { ok: false, code: "internal", message: error instanceof Error ? error.message : String(error) };
+        }
+      },
+    });
+  }
+  // The class name is the actor type (trap A4); it is stored with reminders.
+  if (SessionActor.name !== SESSION_ACTOR_TYPE) throw new Error(`the actor class is named ${SessionActor.name}, expected ${SESSION_ACTOR_TYPE}: build without renaming classes`);
+  return SessionActor;
+}

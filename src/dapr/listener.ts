@@ -1,0 +1,110 @@
+/**
+ * Owns: the listener that daprd calls: token check, health, subscriptions, one route per channel. It is not the
+ * public listener: it binds to loopback (or the pod's address) and refuses callers without the app token (DESIGN 7.4).
+ *
+ * A delivery's body is read as text, whole, so that the envelope keeps its digits. Unknown routes answer 503, never
+ * 404: daprd drops a message for 404 (DESIGN 7.1).
+ */
+import { timingSafeEqual } from "node:crypto";
+import type { Server } from "node:http";
+import express, { type Express, type NextFunction, type Request, type Response } from "express";
+import { CHANNELS, DEAD_LETTER_TOPIC, type ChannelName } from "../contracts/channels.js";
+import type { DeliveryStatus } from "../contracts/messages.js";
+import { errorFields, type Logger } from "../platform/log.js";
+
+/** Takes the raw text of one delivery. Throwing means RETRY. */
+export type DeliveryHandler = (text: string) => Promise<DeliveryStatus>;
+
+export interface ListenerOptions {
+  readonly host: string;
+  readonly port: number;
+  /** APP_API_TOKEN; undefined is allowed on loopback only. */
+  readonly appToken: string | undefined;
+  readonly subscriptions: Partial<Record<ChannelName, DeliveryHandler>>;
+  readonly logger: Logger;
+}
+
+const BODY_LIMIT = "4mb";
+
+/** Builds the app. Channel routes are mounted before anything that an actor host adds, so that no JSON parser eats their body (trap 12). */
+export function createListener(options: ListenerOptions): Express {
+  if (options.appToken === undefined && !isLoopback(options.host)) {
+    throw new Error(`APP_API_TOKEN is not set and the sidecar-facing listener would bind to ${options.host}: set the token, or bind to 127.0.0.1`);
+  }
+  const app = express();
+  app.disable("x-powered-by");
+  app.get("/healthz", (_req, res) => { res.send("ok"); });
+  app.use(tokenCheck(options.appToken));
+  app.get("/dapr/subscribe", (_req, res) => { res.json(subscriptionList(options.subscriptions)); });
+  for (const [name, handler] of Object.entries(options.subscriptions)) {
+    app.post(routeOf(name as ChannelName), express.text({ type: () => true, limit: BODY_LIMIT }), deliver(name, handler, options.logger));
+  }
+  return app;
+}
+
+/** Adds the catch-all. Call after every other route. */
+export function closeRoutes(app: Express, logger: Logger): void {
+  app.use((req: Request, res: Response) => {
+    if (req.path === "/dapr/config") { res.status(404).end(); return; }
+    logger.warn({ method: req.method, path: req.path }, "unknown route on the sidecar-facing port");
+    res.status(503).json({ error: "unknown route" });
+  });
+  app.use((error: unknown, _req: Request, res: Response, next: NextFunction) => {
+    logger.error(errorFields(error), "a sidecar-facing route failed");
+    if (res.headersSent) { next(error); return; }
+    res.status(500).json({ error: "failed" });
+  });
+}
+
+/** Listens with a keep-alive longer than daprd's 90 s (DESIGN 7.8). Rejects when the port is taken. */
+export function listen(app: Express, host: string, port: number): Promise<Server> {
+  return new Promise((resolve, reject) => {
+    const server = app.listen(port, host, (error?: Error) => {
+      if (error) reject(error);
+      else resolve(tuneServer(server));
+    });
+  });
+}
+
+/** Node closes idle sockets after 5 s; daprd keeps them for 90 s and would meet resets. */
+export function tuneServer(server: Server): Server {
+  server.keepAliveTimeout = 120_000;
+  server.headersTimeout = 125_000;
+  return server;
+}
+
+function routeOf(channel: ChannelName): string { return `/channels/${CHANNELS[channel].component}`; }
+
+function subscriptionList(subscriptions: ListenerOptions["subscriptions"]): object[] {
+  return (Object.keys(subscriptions) as ChannelName[]).map((name) => ({
+    pubsubname: CHANNELS[name].component,
+    topic: CHANNELS[name].topic,
+    route: routeOf(name),
+    // The dead-letter subscription takes raw payloads, since what daprd forwards may be anything (DESIGN 7.2).
+    ...(name === "deadLetters" || name === "live" ? {} : { deadLetterTopic: DEAD_LETTER_TOPIC }),
+  }));
+}
+
+function deliver(channel: string, handler: DeliveryHandler, logger: Logger) {
+  return async (req: Request, res: Response): Promise<void> => {
+    let status: DeliveryStatus = "RETRY";
+    try {
+      status = await handler(typeof req.body === "string" ? req.body : "");
+    } catch (error) {
+      // A failure of the way, not of the event: the broker keeps it (DESIGN 3).
+      logger.warn({ channel, ...errorFields(error) }, "delivery failed, the broker will repeat it");
+    }
+    res.json({ status });
+  };
+}
+
+function tokenCheck(token: string | undefined) {
+  const expected = token === undefined ? undefined : Buffer.from(token);
+  return (req: Request, res: Response, next: NextFunction): void => {
+    const given = Buffer.from(req.header("dapr-api-token") ?? "");
+    if (expected === undefined || (given.length === expected.length && timingSafeEqual(given, expected))) { next(); return; }
+    res.status(401).json({ error: "the app token is missing or wrong" });
+  };
+}
+
+function isLoopback(host: string): boolean { return host === "127.0.0.1" || host === "::1" || host === "localhost"; }

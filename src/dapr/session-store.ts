@@ -1,0 +1,71 @@
+/**
+ * Owns: the session's keys in the state store (DESIGN 3): `session:<id>`, `journal:<id>:<rev 12 digits>`,
+ * `seen:<id>:<key>`, `blob:…`. One transaction per turn. Structural adapter of the session host's `SessionStore`.
+ *
+ * The document is upserted, the journal key of its revision create-only: two writers can never both commit it.
+ */
+import { z } from "zod";
+import { JournalEntry } from "../contracts/journal.js";
+import { Problem } from "../contracts/problems.js";
+import type { DaprState, StateOperation } from "./state.js";
+
+/** Ledger rows outlive every redelivery: the horizon of the router plus a week. */
+const LEDGER_TTL_SECONDS = 37 * 24 * 3600;
+
+const LedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional() });
+
+export interface StoredTurn<State> {
+  readonly actorId: string;
+  readonly state: State;
+  readonly documentEtag?: string;
+  readonly entry: JournalEntry;
+  readonly ledger: readonly { readonly key: string; readonly row: { readonly rev: number; readonly runId?: string; readonly verdict?: string } }[];
+  readonly blobs: readonly { readonly key: string; readonly text: string }[];
+}
+
+export class DaprSessionStore<State> {
+  constructor(private readonly state: DaprState, private readonly parse: (document: unknown) => State) {}
+
+  async load(actorId: string): Promise<{ state: State; etag: string } | undefined> {
+    const item = await this.state.get(`session:${actorId}`);
+    return item === undefined ? undefined : { state: this.parse(JSON.parse(item.value)), etag: item.etag };
+  }
+
+  async readEntries(actorId: string, fromRev: number, toRev: number): Promise<JournalEntry[]> {
+    const keys: string[] = [];
+    for (let rev = fromRev; rev <= toRev; rev += 1) keys.push(journalKey(actorId, rev));
+    const found = await this.state.bulkGet(keys);
+    return keys.flatMap((key) => {
+      const item = found.get(key);
+      return item === undefined ? [] : [JournalEntry.parse(JSON.parse(item.value))];
+    });
+  }
+
+  async readLedger(actorId: string, key: string): Promise<{ rev: number; runId?: string; verdict?: string } | undefined> {
+    const item = await this.state.get(`seen:${actorId}:${key}`);
+    if (item === undefined) return undefined;
+    const { rev, runId, verdict } = LedgerRow.parse(JSON.parse(item.value));
+    return { rev, ...(runId === undefined ? {} : { runId }), ...(verdict === undefined ? {} : { verdict }) };
+  }
+
+  async readBlob(key: string): Promise<string | undefined> {
+    const item = await this.state.get(key);
+    return item === undefined ? undefined : z.string().parse(JSON.parse(item.value));
+  }
+
+  async commit(turn: StoredTurn<State>): Promise<"committed" | "conflict"> {
+    const document = JSON.stringify(turn.state);
+    if (Buffer.byteLength(document) > 64 * 1024) {
+      throw new Problem("internal", `the document of session ${turn.actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`, { hint: "a list in the session's state has lost its bound (I9)" });
+    }
+    const operations: StateOperation[] = [
+      { op: "put", key: journalKey(turn.actorId, turn.entry.rev), value: JSON.stringify(turn.entry), createOnly: true },
+      { op: "put", key: `session:${turn.actorId}`, value: document, ...(turn.documentEtag === undefined ? {} : { etag: turn.documentEtag }) },
+      ...turn.ledger.map(({ key, row }): StateOperation => ({ op: "put", key: `seen:${turn.actorId}:${key}`, value: JSON.stringify(row), createOnly: true, ttlSeconds: LEDGER_TTL_SECONDS })),
+      ...turn.blobs.map(({ key, text }): StateOperation => ({ op: "put", key, value: JSON.stringify(text) })),
+    ];
+    return await this.state.transact(operations);
+  }
+}
+
+function journalKey(actorId: string, rev: number): string { return `journal:${actorId}:${String(rev).padStart(12, "0")}`; }

@@ -1,0 +1,58 @@
+/** Owns: who calls, what the caller may do, and the Idempotency-Key. */
+import type { Request, RequestHandler, Response } from "express";
+import { v7 as uuidv7 } from "uuid";
+import { sha256Hex } from "../../contracts/ids.js";
+import { Problem } from "../../contracts/problems.js";
+import { requireScope, type ApiKeys, type Authenticated } from "../../platform/apikeys.js";
+
+const callers = new WeakMap<Response, Authenticated>();
+
+/** Checks the API key before anything of the body is read. */
+export function authenticated(keys: Pick<ApiKeys, "authenticate">): RequestHandler {
+  return (req, res, next) => {
+    callers.set(res, keys.authenticate(req.header("authorization")));
+    next();
+  };
+}
+
+/** Lets a request pass only with the scope. */
+export function scoped(scope: string): RequestHandler {
+  return (_req, res, next) => {
+    requireScope(callerOf(res), scope);
+    next();
+  };
+}
+
+/** The authenticated caller of this request. */
+export function callerOf(res: Response): Authenticated {
+  const caller = callers.get(res);
+  if (caller === undefined) throw new Problem("unauthenticated", "the request carries no API key");
+  return caller;
+}
+
+/** The caller as one word for limits. */
+export function callerKey(res: Response): string {
+  const { tenant, principal } = callerOf(res);
+  return `${tenant}\n${principal.id}`;
+}
+
+/** Every principal has its own event source, so that nobody's Idempotency-Key meets another's (A2). */
+export function sourceOf(caller: Authenticated): string {
+  const { id } = caller.principal;
+  return `${sourcePrefix(caller.tenant)}${/^(?!h-)[A-Za-z0-9._@-]+$/.test(id) ? id : `h-${sha256Hex(id)}`}`;
+}
+
+/** Sources of a tenant's principals; an event from outside may not borrow another's. */
+export function sourcePrefix(tenant: string): string { return `urn:docket:principal:${tenant}:`; }
+
+/** The Idempotency-Key, in its plain or its quoted form (RFC draft). Throws Problem `bad_request`. */
+export function idempotencyKeyOf(req: Request): string | undefined {
+  const header = req.header("idempotency-key");
+  if (header === undefined) return undefined;
+  const key = /^"(.*)"$/.exec(header)?.[1] ?? header;
+  if (!/^[\x21-\x7e]{1,255}$/.test(key)) throw new Problem("bad_request", "the Idempotency-Key is not usable", { hint: "1 to 255 visible ASCII characters, without spaces" });
+  return key;
+}
+
+/** A new event id, ordered by time. */
+export function newEventId(): string { return uuidv7(); }

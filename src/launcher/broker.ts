@@ -1,0 +1,106 @@
+/**
+ * Owns: the embedded broker: nats-server's configuration, one JetStream stream per channel, and dropping the consumers of
+ * sidecars that are gone.
+ * "Durable" here means fsync on each message: NATS's default is two minutes (DESIGN 7.11).
+ */
+import { mkdirSync, writeFileSync } from "node:fs";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { DiscardPolicy, JetStreamApiError, jetstreamManager, RetentionPolicy, StorageType, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { connect, nanos, type NatsConnection } from "@nats-io/transport-node";
+import { CHANNELS, type Channel } from "../contracts/channels.js";
+import { messageOf } from "./errors.js";
+
+const MIB = 1024 * 1024;
+const DUPLICATE_WINDOW_MS = 120_000;
+/** A channel's backlog. Beyond it a publish is refused, visibly; nothing unread is dropped. */
+const CHANNEL_BYTES = 512 * MIB;
+
+/** Writes nats-server's configuration; returns the file. */
+export function writeBrokerConfig(dataDir: string, port: number, token: string): string {
+  const dir = join(dataDir, "nats");
+  mkdirSync(dir, { recursive: true, mode: 0o700 });
+  const file = join(dir, "nats.conf");
+  const config = `listen: "127.0.0.1:${port}"
+server_name: docket
+max_payload: 8MB
+jetstream {
+  store_dir: ${JSON.stringify(dir)}
+  sync_interval: always
+  max_file_store: 8GB
+  max_memory_store: 128MB
+}
+authorization { token: ${JSON.stringify(token)} }
+`;
+  writeFileSync(file, config, { mode: 0o600 });
+  return file;
+}
+
+/** The stream of a channel: dots are not allowed in stream names. */
+export function streamNameOf(channel: Channel): string {
+  return `DOCKET_${channel.component.toUpperCase().replaceAll("-", "_")}`;
+}
+
+/** A channel's stream. Competing channels are work queues: what is acked is gone, what is not acked is never dropped. */
+export function streamConfigOf(channel: Channel): Partial<StreamConfig> & { name: string; subjects: string[] } {
+  const shared = { name: streamNameOf(channel), subjects: [channel.topic], num_replicas: 1, duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
+  if (channel.delivery === "broadcast") {
+    return { ...shared, storage: StorageType.Memory, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old, max_age: nanos(300_000), max_bytes: 32 * MIB };
+  }
+  return { ...shared, storage: StorageType.File, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New, max_bytes: CHANNEL_BYTES };
+}
+
+export interface PrepareOptions {
+  readonly url: string;
+  readonly token: string;
+  readonly deadlineMs: number;
+  /** True when no sidecar is connected: what the last ones left unacked is delivered at once. */
+  readonly dropConsumers: boolean;
+}
+
+/** Waits for the broker, then creates or updates every stream. */
+export async function prepareStreams(options: PrepareOptions): Promise<void> {
+  const connection = await connectBefore(options.url, options.token, Date.now() + options.deadlineMs);
+  try {
+    const manager = await jetstreamManager(connection);
+    for (const channel of Object.values<Channel>(CHANNELS)) {
+      await ensureStream(manager, channel);
+      if (options.dropConsumers) await dropConsumers(manager, channel);
+    }
+  } finally {
+    await connection.close();
+  }
+}
+
+async function connectBefore(url: string, token: string, deadline: number): Promise<NatsConnection> {
+  for (;;) {
+    try {
+      return await connect({ servers: url, token, reconnect: false, timeout: 2_000, name: "docket-launcher" });
+    } catch (error) {
+      if (Date.now() > deadline) throw new Error(`nothing answers at ${url}: ${messageOf(error)}`, { cause: error });
+      await sleep(100);
+    }
+  }
+}
+
+async function ensureStream(manager: JetStreamManager, channel: Channel): Promise<void> {
+  const config = streamConfigOf(channel);
+  try {
+    await manager.streams.info(config.name);
+  } catch (error) {
+    if (!(error instanceof JetStreamApiError)) throw error;
+    await manager.streams.add(config);
+    return;
+  }
+  await manager.streams.update(config.name, config);
+}
+
+/**
+ * A consumer that outlived its sidecars still waits for their acks (30 s, and `tasks` lets nothing else through meanwhile), and
+ * daprd refuses one whose settings are not those of its component file. The stream alone knows what is unread, so with no
+ * sidecar running the consumers are dropped: daprd makes them anew and unread events come at once, in order.
+ */
+async function dropConsumers(manager: JetStreamManager, channel: Channel): Promise<void> {
+  if (channel.delivery !== "competing") return;
+  for await (const { name } of manager.consumers.list(streamNameOf(channel))) await manager.consumers.delete(streamNameOf(channel), name);
+}

@@ -1,0 +1,18 @@
+/** Owns: finding or building the runtime ahead of time (scripts/test.mjs), so that no test's time limit pays for the build. */
+import { LauncherError, messageOf } from "../launcher/errors.js";
+import { locateDapr, locateNats } from "../launcher/runtime/locate.js";
+
+async function main(): Promise<void> {
+  const report = (line: string): void => {
+    process.stdout.write(`${line}\n`);
+  };
+  const options = { root: process.cwd(), report };
+  const dapr = await locateDapr(options);
+  const nats = await locateNats(options);
+  report(`Runtime: Dapr ${dapr.version}, ${dapr.source}; broker ${nats}`);
+}
+
+main().catch((error: unknown) => {
+  process.stderr.write(`${error instanceof LauncherError ? error.render() : messageOf(error)}\n`);
+  process.exitCode = 1;
+});

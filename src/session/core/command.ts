@@ -1,0 +1,98 @@
+/**
+ * Owns: what can be asked of a session, and what a decision looks like. Commands carry everything that is not pure:
+ * time, ids, random, policy verdicts, sealed arguments, the agent's limits.
+ */
+import type { Principal } from "../../contracts/cloudevent.js";
+import type { DecisionClaims } from "../../contracts/decisions.js";
+import type { BusyMode, SessionEvent, StoredText, Usage } from "../../contracts/journal.js";
+import type { ProblemCode } from "../../contracts/problems.js";
+import type { DecisionKind, Risk, ToolFailureKind } from "../../contracts/tools.js";
+
+/** Limits of the agent that the session runs (from its definition). */
+export interface AgentLimits {
+  readonly maxSteps: number;
+  readonly budgetUsd: number;
+  readonly maxReflections: number;
+  readonly maxMailbox: number;
+  readonly runTimeoutMs: number;
+  readonly approvalTtlMs: number;
+  readonly windowRounds: number;
+  readonly windowBytes: number;
+}
+
+/** In every command. `random` in [0,1) feeds jitter. */
+export interface CommandBase { readonly atMs: number; readonly host: string; readonly random: number; readonly limits: AgentLimits }
+
+/** What the session host found out about an event before the turn (plain functions of the agent). */
+export interface PreparedInput {
+  /** The agent's business check; a refusal ends the run `rejected` without a model call. */
+  readonly check: { readonly ok: true } | { readonly ok: false; readonly code: string; readonly message: string };
+  /** The user message the model gets. */
+  readonly input: string;
+  /** USD reserved for the first model call. */
+  readonly reserveUsd: number;
+}
+
+export interface IncomingEvent {
+  readonly key: string; readonly runId: string; readonly source: string; readonly id: string; readonly eventType: string;
+  readonly mode: BusyMode; readonly principal?: Principal; readonly correlationId: string; readonly causationId?: string; readonly traceparent?: string;
+  readonly expiresAtMs?: number; readonly data: StoredText;
+}
+
+/** Verdict of policy on one sealed call. */
+export interface Verdict {
+  readonly verdict: "allow" | "ask" | "deny";
+  readonly rule: string;
+  readonly policyVersion: string;
+  readonly reason: string;
+  readonly risk: Risk;
+  readonly allowed: readonly DecisionKind[];
+  readonly approvers: { readonly roles: readonly string[]; readonly quorum: number; readonly excludeRequester: boolean };
+  readonly onExpiry: "reject" | "escalate" | "keep";
+  readonly expiresInMs?: number;
+}
+
+/** A call of a model answer after sealing and policy. `invalid` calls go back to the model as an error result. */
+export type JudgedCall =
+  | { readonly ok: true; readonly callId: string; readonly providerCallId: string; readonly tool: string; readonly args: string; readonly argsDigest: string;
+      readonly effects: "none" | "idempotent" | "once"; readonly critical: boolean; readonly timeoutMs: number; readonly maxTries: number; readonly verdict: Verdict }
+  | { readonly ok: false; readonly callId: string; readonly providerCallId: string; readonly tool: string; readonly args: string; readonly message: string };
+
+export type SessionCommand = CommandBase & (
+  | { readonly type: "ReceiveEvent"; readonly tenant: string; readonly sessionId: string; readonly actorId: string; readonly agent: string; readonly agentVersion: string; readonly event: IncomingEvent; readonly prepared: PreparedInput;
+      /** The ledger already knows the key (read by the host after a create-only conflict). */ readonly seen: boolean }
+  /** The session is free and the mailbox is not empty: `prepared` is for its head. */
+  | { readonly type: "TakeNext"; readonly key: string; readonly prepared: PreparedInput; readonly requestedBy: string; readonly correlationId: string }
+  | { readonly type: "StartModelCall"; readonly step: number; readonly attempt: number; readonly reserveUsd: number }
+  | { readonly type: "RecordAnswer"; readonly runId: string; readonly step: number; readonly attempt: number; readonly model: string; readonly text: string; readonly stop: "end" | "tool_use" | "max_tokens" | "refusal";
+      readonly calls: readonly JudgedCall[]; readonly usage: Usage; readonly costUsd: number | null; /** for the next model call, if one follows at once */ readonly reserveUsd: number }
+  | { readonly type: "RecordModelFailure"; readonly runId: string; readonly step: number; readonly attempt: number; readonly kind: "transient" | "permanent" | "aborted" | "lost"; readonly message: string; readonly retryAfterMs?: number; readonly partialText?: string; readonly usage?: Usage; readonly costUsd?: number | null }
+  | { readonly type: "RecordClaim"; readonly callId: string; readonly try: number; readonly worker: string }
+  | { readonly type: "RecordToolResult"; readonly callId: string; readonly try: number; readonly outcome: "succeeded" | "failed" | "outcome_unknown" | "not_started"; readonly failure?: { readonly kind: ToolFailureKind; readonly message: string; readonly retryAfterMs?: number }; readonly content: StoredText; readonly reserveUsd: number }
+  | { readonly type: "Decide"; readonly claims: DecisionClaims;
+      /** What the host found: signature, person, and for `modify` the new sealed arguments with their verdict. */
+      readonly judged: { readonly ok: true; readonly modified?: { readonly args: string; readonly argsDigest: string; readonly verdict: Verdict } } | { readonly ok: false; readonly code: ProblemCode };
+      readonly reserveUsd: number }
+  | { readonly type: "AcknowledgeApproval"; readonly approvalId: string; readonly version: number }
+  | { readonly type: "Cancel"; readonly key: string; readonly runId?: string; readonly reason: string; readonly principal?: Principal; readonly partialText?: string }
+  | { readonly type: "Close"; readonly key: string; readonly reason: string; readonly principal?: Principal }
+  /** The host published these rows (response, dead letter: cleared by success; tool request, approval: only noted). */
+  | { readonly type: "ConfirmPublications"; readonly rowIds: readonly string[] }
+  /** Guard, nudge or due timer: do whatever is due at `atMs`. `deadHosts` are hosts whose heartbeat is stale. */
+  | { readonly type: "Tick"; readonly deadHosts: readonly string[]; readonly reserveUsd: number; /** journal text of escalations/dead letters is built by decide */ readonly guardGeneration?: number }
+);
+
+export type CommandOf<T extends SessionCommand["type"]> = Extract<SessionCommand, { type: T }>;
+
+/** What the outside has to do after the commit. Derived from the events and the new state, never stored. */
+export type Effect =
+  | { readonly type: "CallModel"; readonly runId: string; readonly step: number; readonly attempt: number }
+  | { readonly type: "AbortModel"; readonly runId: string; readonly step: number; readonly attempt: number }
+  | { readonly type: "Publish"; readonly rowId: string }
+  | { readonly type: "WakeAt"; readonly atMs: number }
+  | { readonly type: "TakeNext" };
+
+/** Refusals are values with a code. `recorded` events are committed all the same (DecisionRefused …). */
+export type Decision =
+  | { readonly ok: true; readonly events: readonly SessionEvent[] }
+  | { readonly ok: false; readonly code: ProblemCode; readonly message: string; readonly events: readonly SessionEvent[] };

@@ -1,0 +1,51 @@
+/**
+ * Owns: folding the journal to the state (I7). Everything in the state comes from events and from the entry they are
+ * in; bounds of lists (I9) are enforced here. What an event *means* is decided in `decide`; here it only takes effect.
+ */
+import type { JournalEntry, SessionEvent, SessionEventOf } from "../../contracts/journal.js";
+import type { Applier } from "./evolve/applier.js";
+import { approvalAppliers } from "./evolve/approvals.js";
+import { bookAppliers } from "./evolve/books.js";
+import { callAppliers } from "./evolve/calls.js";
+import { modelAppliers } from "./evolve/model.js";
+import { runAppliers } from "./evolve/run.js";
+import { assemble, partsOf, type EntryAt } from "./parts.js";
+import { NEW_SESSION, type OpenSession, type SessionState } from "./state.js";
+
+const appliers: { readonly [T in SessionEvent["type"]]: Applier<T> } = {
+  SessionOpened: (parts) => parts, // a second one changes nothing
+  ...runAppliers, ...modelAppliers, ...callAppliers, ...approvalAppliers, ...bookAppliers,
+};
+
+/** One event. The first event of a journal must be SessionOpened. */
+export function evolve(state: SessionState, event: SessionEvent, entry: EntryAt): SessionState {
+  if (state.status === "NEW") {
+    if (event.type === "SessionOpened") return openedSession(event, entry);
+    throw new Error(`journal entry ${String(entry.rev)} begins a session with ${event.type}; expected SessionOpened`);
+  }
+  // The table is indexed by the event's own type, so the applier fits the event.
+  const apply = appliers[event.type] as Applier<SessionEvent["type"]>;
+  return assemble(apply(partsOf(state), event, entry));
+}
+
+/** One journal entry: its events, then revision, time and the head of the digest chain. */
+export function evolveAll(state: SessionState, events: readonly SessionEvent[], entry: { rev: number; atMs: number; digest: string }): SessionState {
+  const next = events.reduce((folded, event) => evolve(folded, event, entry), state);
+  return next.status === "NEW" ? next : { ...next, rev: entry.rev, updatedAtMs: entry.atMs, journalDigest: entry.digest };
+}
+
+/** The state that a whole journal folds to. */
+export function fold(entries: readonly JournalEntry[]): SessionState {
+  return entries.reduce((state, entry) => evolveAll(state, entry.events, entry), NEW_SESSION);
+}
+
+function openedSession(event: SessionEventOf<"SessionOpened">, entry: EntryAt): OpenSession {
+  return {
+    v: 1, status: "IDLE", tenant: event.tenant, sessionId: event.sessionId, actorId: event.actorId, agent: event.agent, agentVersion: event.agentVersion,
+    rev: entry.rev, journalDigest: "", createdAtMs: entry.atMs, updatedAtMs: entry.atMs,
+    mailbox: [], outbox: [], approvals: [], window: { fromRev: entry.rev, rounds: [] }, unknownCalls: [], unbooked: [],
+    recentRuns: [], recentDecisions: [], recentCommands: [],
+    totals: { modelCalls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, costUsd: 0, deduplicated: 0 },
+    guard: { generation: 0, armed: false, periodMs: 0 },
+  };
+}

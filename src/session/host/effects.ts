@@ -1,0 +1,143 @@
+/**
+ * Owns: what happens after a commit: publishing outbox rows, the journal and live hints, starting and aborting model
+ * calls, the next event of the mailbox, wake-ups. Every outcome returns as a new command.
+ *
+ * Rows for tool requests and approvals stay until there is evidence (claim, result, receipt, decision); responses
+ * and dead letters are confirmed after a successful publish, together, a moment later: the guard repeats what was lost.
+ */
+import type { Envelope } from "../../contracts/cloudevent.js";
+import { JOURNAL_APPENDED, type JournalAppended, type JournalEntry } from "../../contracts/journal.js";
+import { LIVE_ADVANCED, type LiveAdvanced } from "../../contracts/messages.js";
+import type { Clock } from "../../platform/clock.js";
+import { errorFields, type Logger } from "../../platform/log.js";
+import { effectsOf } from "../core/effects.js";
+import { summaryOf } from "../core/summary.js";
+import type { OpenSession } from "../core/state.js";
+import type { ModelRunner } from "./model-runner.js";
+import type { Bus, GrantSigner, Reminders } from "./ports.js";
+import { guardName } from "./guard.js";
+import { publicationOf } from "./publications.js";
+import type { TurnOutcome } from "./turn.js";
+
+const CONFIRM_AFTER_MS = 300;
+/** A wake-up in memory makes due work prompt; the guard makes it certain. Farther ones are left to the guard. */
+const MAX_WAKE_MS = 60_000;
+
+export interface EffectsDeps {
+  readonly bus: Bus;
+  readonly reminders: Reminders;
+  readonly signer: GrantSigner;
+  readonly runner: ModelRunner;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly entries: (actorId: string, fromRev: number, toRev: number) => Promise<JournalEntry[]>;
+  readonly tick: (actorId: string) => Promise<void>;
+  readonly takeNext: (actorId: string) => Promise<void>;
+  readonly confirm: (actorId: string, rowIds: readonly string[]) => Promise<void>;
+}
+
+export class Effects {
+  readonly #confirmed = new Map<string, Set<string>>();
+  readonly #wakes = new Map<string, { atMs: number; timer: NodeJS.Timeout }>();
+  #stopped = false;
+
+  constructor(private readonly deps: EffectsDeps) {}
+
+  /** Runs the effects of a commit. Resolves when its publications were tried; never rejects. */
+  async run(outcome: TurnOutcome): Promise<void> {
+    const { entry, after } = outcome;
+    if (entry === undefined || after.status === "NEW") return;
+    const work: Promise<void>[] = [this.#announce(after, entry), this.#releaseGuards(after, entry)];
+    for (const effect of effectsOf(outcome.before, outcome.events, after)) {
+      switch (effect.type) {
+        case "CallModel": this.deps.runner.start(after, effect); break;
+        case "AbortModel": this.deps.runner.abort(after.actorId); break;
+        case "Publish": work.push(this.#publishRow(after, effect.rowId)); break;
+        case "WakeAt": this.#wakeAt(after.actorId, effect.atMs); break;
+        case "TakeNext": this.#later("takeNext", after.actorId, () => this.deps.takeNext(after.actorId)); break;
+      }
+    }
+    await Promise.all(work);
+  }
+
+  /** Forgets timers at shutdown; what they were for is the guard's. */
+  stop(): void {
+    this.#stopped = true;
+    for (const { timer } of this.#wakes.values()) clearTimeout(timer);
+    this.#wakes.clear();
+  }
+
+  async #announce(state: OpenSession, entry: JournalEntry): Promise<void> {
+    const appended: JournalAppended = { entry, summary: summaryOf(state) };
+    const advanced: LiveAdvanced = { actorId: state.actorId, rev: entry.rev };
+    const head = { specversion: "1.0", subject: state.sessionId, tenant: state.tenant, partitionkey: state.actorId } as const;
+    await Promise.all([
+      this.#tryPublish("live", { ...head, id: `${state.actorId}:${String(entry.rev)}:live`, source: "docket://sessions/live", type: LIVE_ADVANCED, data: JSON.stringify(advanced) }),
+      this.#tryPublish("journal", { ...head, id: `${state.actorId}:${String(entry.rev)}`, source: "docket://sessions/journal", type: JOURNAL_APPENDED, data: JSON.stringify(appended) }),
+    ]);
+  }
+
+  async #publishRow(state: OpenSession, rowId: string): Promise<void> {
+    const row = state.outbox.find((candidate) => candidate.rowId === rowId);
+    if (row === undefined) return;
+    try {
+      const publication = await publicationOf(state, row, { entries: (from, to) => this.deps.entries(state.actorId, from, to), signer: this.deps.signer });
+      if (publication !== undefined) await this.deps.bus.publish(publication.channel, publication.envelope);
+      if (row.kind === "response" || row.kind === "dead_letter") this.#confirmLater(state.actorId, rowId);
+    } catch (error) {
+      this.deps.logger.warn({ actorId: state.actorId, rowId, ...errorFields(error) }, "a publication failed; the guard repeats it");
+    }
+  }
+
+  async #releaseGuards(state: OpenSession, entry: JournalEntry): Promise<void> {
+    for (const event of entry.events) {
+      if (event.type !== "GuardReleased") continue;
+      try {
+        await this.deps.reminders.remove(state.actorId, guardName(event.generation));
+      } catch (error) {
+        this.deps.logger.warn({ actorId: state.actorId, ...errorFields(error) }, "a released guard's reminder was not removed; its next tick removes it");
+      }
+    }
+  }
+
+  #confirmLater(actorId: string, rowId: string): void {
+    const waiting = this.#confirmed.get(actorId);
+    if (waiting !== undefined) { waiting.add(rowId); return; }
+    const rows = new Set([rowId]);
+    this.#confirmed.set(actorId, rows);
+    setTimeout(() => {
+      this.#confirmed.delete(actorId);
+      this.#later("confirm", actorId, () => this.deps.confirm(actorId, [...rows]));
+    }, CONFIRM_AFTER_MS);
+  }
+
+  #wakeAt(actorId: string, atMs: number): void {
+    const delayMs = atMs - this.deps.clock.nowMs();
+    if (delayMs > MAX_WAKE_MS || this.#stopped) return;
+    const earlier = this.#wakes.get(actorId);
+    if (earlier !== undefined && earlier.atMs <= atMs) return;
+    if (earlier !== undefined) clearTimeout(earlier.timer);
+    const timer = setTimeout(() => {
+      this.#wakes.delete(actorId);
+      this.#later("wake", actorId, () => this.deps.tick(actorId));
+    }, Math.max(10, delayMs + 5));
+    this.#wakes.set(actorId, { atMs, timer });
+  }
+
+  /** Runs beside the turn; a failure is the guard's to repair. */
+  #later(what: string, actorId: string, run: () => Promise<void>): void {
+    if (this.#stopped) return;
+    run().catch((error: unknown) => {
+      this.deps.logger.warn({ actorId, what, ...errorFields(error) }, "follow-up failed; the guard repeats it");
+    });
+  }
+
+  async #tryPublish(channel: "live" | "journal", envelope: Envelope): Promise<void> {
+    try {
+      await this.deps.bus.publish(channel, envelope);
+    } catch (error) {
+      this.deps.logger.warn({ channel, id: envelope.id, ...errorFields(error) }, "an announcement was lost; readers find the gap");
+    }
+  }
+}
+

@@ -1,0 +1,98 @@
+/**
+ * Owns: turning an event into a command: preparing the agent's view of it (check, input), the ledger question, the
+ * redrive. Everything here is fast and cannot throw because of what is in the event (I14).
+ */
+import { prepareEvent, toAgentEvent } from "../../agent/event.js";
+import { principalOf, parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
+import { eventKeyOf, runIdOf } from "../../contracts/ids.js";
+import { busyModeOf, SessionRedrive } from "../../contracts/messages.js";
+import { Problem, zodErrors } from "../../contracts/problems.js";
+import type { IncomingEvent, PreparedInput, SessionCommand } from "../core/command.js";
+import { limitsOf, type Catalog } from "./agents.js";
+import type { BuildCommand, TurnContext } from "./turn.js";
+
+export const MAX_INPUT_CHARS = 32_000;
+
+/** Where a command comes from: constant parts of every command that this host makes. */
+export interface CommandSource {
+  readonly host: string;
+  readonly random: () => number;
+  readonly catalog: Catalog;
+  /** Upper bound in USD of the next model call of this agent. */
+  readonly reserveUsd: (agent: string, inputChars: number) => number;
+}
+
+/** Fields that every command carries. */
+export function commandBase(source: CommandSource, context: TurnContext, agent: string): Pick<SessionCommand, "atMs" | "host" | "random" | "limits"> {
+  return { atMs: context.atMs, host: source.host, random: source.random(), limits: limitsOf(source.catalog, agent) };
+}
+
+/** Business check and input text of an event, for the agent. */
+export function prepare(source: CommandSource, agent: string, envelope: Envelope): PreparedInput {
+  const definition = source.catalog.agents.get(agent);
+  if (definition === undefined) {
+    return { check: { ok: false, code: "agent_unknown", message: `no agent named ${agent} is installed on this host` }, input: "", reserveUsd: 0 };
+  }
+  const { check, input } = prepareEvent(definition, toAgentEvent(envelope));
+  const text = input.length > MAX_INPUT_CHARS ? `${input.slice(0, MAX_INPUT_CHARS)}\n[truncated: ${String(input.length)} characters]` : input;
+  return { check, input: text, reserveUsd: source.reserveUsd(agent, text.length) };
+}
+
+/** Builds `ReceiveEvent` for an envelope that was routed to this session. */
+export function receiveEvent(source: CommandSource, target: { tenant: string; sessionId: string; actorId: string; agent: string }, envelope: Envelope): BuildCommand {
+  const key = eventKeyOf(envelope.source, envelope.id);
+  const prepared = prepare(source, target.agent, envelope);
+  const agentVersion = source.catalog.agents.get(target.agent)?.version ?? "0";
+  return async (context) => ({
+    ...commandBase(source, context, target.agent), type: "ReceiveEvent", ...target, agentVersion, prepared,
+    event: incoming(target.actorId, key, envelope, context), seen: await context.seen(key),
+  });
+}
+
+function incoming(actorId: string, key: string, envelope: Envelope, context: TurnContext): IncomingEvent {
+  const runId = runIdOf(actorId, key);
+  const principal = principalOf(envelope);
+  return {
+    key, runId, source: envelope.source, id: envelope.id, eventType: envelope.type, mode: busyModeOf(envelope.busymode),
+    correlationId: envelope.correlationid ?? runId, data: context.keep(actorId, envelope.data),
+    ...(principal === undefined ? {} : { principal }),
+    ...(envelope.causationid === undefined ? {} : { causationId: envelope.causationid }),
+    ...(envelope.traceparent === undefined ? {} : { traceparent: envelope.traceparent }),
+    ...(envelope.expirytime === undefined ? {} : { expiresAtMs: Date.parse(envelope.expirytime) }),
+  };
+}
+
+/** Builds `TakeNext` for the head of the mailbox, or nothing when the session is not free. */
+export function takeNext(source: CommandSource): BuildCommand {
+  return async (context) => {
+    const { state } = context;
+    if (state.status !== "IDLE") return undefined;
+    const head = state.mailbox[0];
+    if (head === undefined) return undefined;
+    const [entry] = await context.entries(head.rev, head.rev);
+    const event = entry?.events.find((candidate) => candidate.type === "EventReceived" && candidate.key === head.key);
+    if (event?.type !== "EventReceived") throw new Problem("store_unavailable", `session ${state.actorId}: journal entry ${String(head.rev)} of a waiting event cannot be read`);
+    const data = event.data.blob === undefined ? event.data.text : await context.readBlob(event.data.blob.key) ?? event.data.text;
+    const envelope: Envelope = { specversion: "1.0", id: event.id, source: event.source, type: event.eventType, subject: state.sessionId, data };
+    return {
+      ...commandBase(source, context, state.agent), type: "TakeNext", key: head.key, prepared: prepare(source, state.agent, envelope),
+      requestedBy: event.principal?.id ?? event.source, correlationId: event.correlationId,
+    };
+  };
+}
+
+/**
+ * The dead event of a redrive as a new one: new id, no expiry of its own, causation link (DESIGN 3, Ledger).
+ * Throws Problem when what is to be redriven is not an event.
+ */
+export function redrivenEnvelope(command: Envelope): Envelope {
+  const parsed = SessionRedrive.safeParse(JSON.parse(command.data));
+  if (!parsed.success) throw new Problem("validation_failed", `the redrive command does not fit its schema`, { errors: zodErrors(parsed.error) });
+  const { event, deadLetterId, redrive } = parsed.data;
+  const { expirytime: _expired, ...dead } = parseEnvelope(event);
+  return {
+    ...dead, id: `${dead.id}#redrive-${String(redrive)}`, causationid: deadLetterId,
+    ...(command.expirytime === undefined ? {} : { expirytime: command.expirytime }),
+    ...(command.principal === undefined ? {} : { principal: command.principal }),
+  };
+}

@@ -1,0 +1,66 @@
+/**
+ * Owns: what readers may ask of a session. Reads take no lock and change nothing; the document is read anew each
+ * time, so that a reader on a host that lost the session does not see an old one.
+ */
+import type { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../../contracts/api.js";
+import { summaryOf } from "../core/summary.js";
+import { decisionKeyOf } from "./ledger.js";
+import type { SessionStore } from "./ports.js";
+import type { Turns } from "./turn.js";
+
+const MAX_PAGE = 200;
+/** How far past its acceptance the end of an old run is looked for. */
+const OUTCOME_SCAN = 400;
+
+export class Reads {
+  constructor(private readonly turns: Turns, private readonly store: SessionStore) {}
+
+  async session(actorId: string): Promise<SessionView | undefined> {
+    const state = await this.turns.read(actorId);
+    if (state.status === "NEW") return undefined;
+    return {
+      summary: summaryOf(state), approvals: [...state.approvals],
+      recentRuns: state.recentRuns.map((run) => ({ ...run })), unknownCalls: state.unknownCalls.map((call) => ({ ...call })),
+    };
+  }
+
+  /** Entries after a revision, at most 200. */
+  async journal(actorId: string, afterRev: number, limit: number): Promise<JournalPage | undefined> {
+    const state = await this.turns.read(actorId);
+    if (state.status === "NEW") return undefined;
+    const to = Math.min(state.rev, afterRev + Math.max(1, Math.min(limit, MAX_PAGE)));
+    const entries = afterRev >= state.rev ? [] : await this.turns.readEntries(actorId, Math.max(1, afterRev + 1), to);
+    return { entries, headRev: state.rev };
+  }
+
+  /** How an accepted event ended, or where it is (I1). */
+  async outcome(actorId: string, key: string): Promise<EventOutcome> {
+    const state = await this.turns.read(actorId);
+    if (state.status === "NEW") return { state: "unknown" };
+    const ended = state.recentRuns.find((run) => run.key === key);
+    if (ended !== undefined) return { state: "ended", runId: ended.runId, outcome: ended.outcome, rev: ended.rev, ...(ended.code === undefined ? {} : { code: ended.code }) };
+    if ("run" in state && state.run.key === key) return { state: "running", runId: state.run.runId };
+    const waiting = state.mailbox.find((item) => item.key === key);
+    if (waiting !== undefined) return { state: "accepted", runId: waiting.runId, rev: waiting.rev };
+    const row = await this.store.readLedger(actorId, key);
+    if (row === undefined) return { state: "unknown" };
+    return await this.#olderOutcome(actorId, key, row.rev, state.rev);
+  }
+
+  /** The verdict on a decision, once it was judged. */
+  async decision(actorId: string, decisionId: string): Promise<DecisionOutcome> {
+    const row = await this.store.readLedger(actorId, decisionKeyOf(decisionId));
+    return row?.verdict === undefined ? { known: false } : { known: true, verdict: row.verdict, rev: row.rev };
+  }
+
+  async #olderOutcome(actorId: string, key: string, fromRev: number, headRev: number): Promise<EventOutcome> {
+    const entries = await this.turns.readEntries(actorId, fromRev, Math.min(headRev, fromRev + OUTCOME_SCAN));
+    for (const entry of entries) {
+      for (const event of entry.events) {
+        if (event.type === "RunEnded" && event.key === key) return { state: "ended", runId: event.runId, outcome: event.outcome, rev: entry.rev, ...(event.code === undefined ? {} : { code: event.code }) };
+        if (event.type === "EventRejected" && event.key === key) return { state: "ended", runId: event.runId, outcome: "rejected", code: event.code, rev: entry.rev };
+      }
+    }
+    return { state: "accepted", rev: fromRev };
+  }
+}

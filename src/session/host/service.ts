@@ -1,0 +1,187 @@
+/**
+ * Owns: the session host as a whole: deliveries, model outcomes, ticks and reads become turns, and turns' effects
+ * are run. One per process. The actor's methods and the topic handlers are thin shells around it.
+ */
+import type { Envelope } from "../../contracts/cloudevent.js";
+import type { JournalEntry } from "../../contracts/journal.js";
+import type { Clock } from "../../platform/clock.js";
+import { errorFields, type Logger } from "../../platform/log.js";
+import type { Model } from "../../model/model.js";
+import type { SessionCommand } from "../core/command.js";
+import type { SessionState } from "../core/state.js";
+import type { Catalog } from "./agents.js";
+import { DeadLetters } from "./dead-letters.js";
+import { Effects } from "./effects.js";
+import { generationOf, guardData, guardName } from "./guard.js";
+import { commandBase, takeNext, type CommandSource } from "./intake.js";
+import { factsOf, judgeAnswer } from "./judging.js";
+import { ModelRunner, type ModelReport } from "./model-runner.js";
+import type { Bus, DecisionVerifier, GrantSigner, Heartbeats, Reminders, ResultVerifier, SessionStore } from "./ports.js";
+import { Reads } from "./reads.js";
+import { Turns, type BuildCommand, type TurnContext, type TurnOutcome } from "./turn.js";
+
+export interface SessionServiceDeps {
+  readonly host: string;
+  readonly store: SessionStore;
+  readonly bus: Bus;
+  readonly reminders: Reminders;
+  readonly heartbeats: Heartbeats;
+  readonly grantSigner: GrantSigner;
+  readonly decisions: DecisionVerifier;
+  readonly results: ResultVerifier;
+  readonly catalog: Catalog;
+  readonly resolveModel: (name: string) => { readonly model: Model; readonly name: string };
+  readonly clock: Clock;
+  readonly random: () => number;
+  readonly logger: Logger;
+}
+
+const REPORT_RETRY_MS = [100, 500, 1000, 2000, 5000];
+
+export class SessionService {
+  readonly turns: Turns;
+  readonly reads: Reads;
+  readonly deadLetters: DeadLetters;
+  readonly source: CommandSource;
+  readonly #effects: Effects;
+  readonly #runner: ModelRunner;
+  #stopped = false;
+
+  constructor(readonly deps: SessionServiceDeps) {
+    const { store, clock, logger, host, catalog, bus, reminders } = deps;
+    this.source = { host, random: deps.random, catalog, reserveUsd: (agent, chars) => this.#reserveUsd(agent, chars) };
+    this.turns = new Turns({
+      store, clock, logger, host,
+      armGuard: (actorId, generation, options) => reminders.set(actorId, guardName(generation), { ...options, data: guardData(generation) }),
+    });
+    this.reads = new Reads(this.turns, store);
+    this.deadLetters = new DeadLetters(bus, clock);
+    const entries = (actorId: string, from: number, to: number): Promise<JournalEntry[]> => this.turns.readEntries(actorId, from, to);
+    this.#runner = new ModelRunner({ catalog, resolve: deps.resolveModel, bus, logger, entries, report: (actorId, report) => this.#report(actorId, report) });
+    this.#effects = new Effects({
+      bus, reminders, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries,
+      tick: (actorId) => this.tick(actorId),
+      takeNext: async (actorId) => { await this.run(actorId, takeNext(this.source)); },
+      confirm: async (actorId, rowIds) => {
+        await this.run(actorId, async (context) => agentOf(context.state) === undefined ? undefined : { ...this.base(context), type: "ConfirmPublications", rowIds });
+      },
+    });
+  }
+
+  /** One turn and its effects. Publications have been tried when it resolves. Throws Problem (retryable). */
+  async run(actorId: string, build: BuildCommand): Promise<TurnOutcome> {
+    const outcome = await this.turns.execute(actorId, build);
+    await this.#effects.run(outcome);
+    return outcome;
+  }
+
+  /** Whatever is due. Called by the guard, by nudges and by wake-ups. */
+  async tick(actorId: string, guardGeneration?: number): Promise<void> {
+    await this.run(actorId, async (context) => {
+      const { state } = context;
+      if (state.status === "NEW") return undefined;
+      return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.#reserveUsd(state.agent, state.window.rounds.reduce((sum, round) => sum + round.bytes, 0)), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
+    });
+    await this.run(actorId, takeNext(this.source));
+  }
+
+  /** A guard's reminder fired. An older generation removes itself. Never throws (DESIGN 3: handlers are idempotent and never throw). */
+  async onReminder(actorId: string, data: string): Promise<void> {
+    const generation = generationOf(data);
+    if (generation === undefined) return;
+    try {
+      const state = await this.turns.read(actorId);
+      const current = state.status !== "NEW" && state.guard.armed && state.guard.generation === generation;
+      if (!current && (state.status === "NEW" || state.guard.generation !== generation || !state.guard.armed)) {
+        // Registered for a commit that never came, or released: gone unless a commit is just being made with it.
+        if (state.status === "NEW" || state.guard.generation >= generation) await this.deps.reminders.remove(actorId, guardName(generation));
+        if (state.status === "NEW") return;
+      }
+      await this.tick(actorId, generation);
+    } catch (error) {
+      this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
+    }
+  }
+
+  /** Constant parts of a command for the session at hand. */
+  base(context: TurnContext): Pick<SessionCommand, "atMs" | "host" | "random" | "limits"> {
+    return commandBase(this.source, context, agentOf(context.state) ?? "");
+  }
+
+  /** Sends an envelope; used for receipts. */
+  async publish(channel: Parameters<Bus["publish"]>[0], envelope: Envelope): Promise<void> {
+    await this.deps.bus.publish(channel, envelope);
+  }
+
+  reserveForNext(state: SessionState): number {
+    return state.status === "NEW" ? 0 : this.#reserveUsd(state.agent, state.window.rounds.reduce((sum, round) => sum + round.bytes, 0));
+  }
+
+  /** Ends model calls and timers; what is unfinished is the guards'. */
+  stop(): void {
+    this.#stopped = true;
+    this.#effects.stop();
+    this.#runner.stop();
+  }
+
+  /** The outcome of a model call is worth money: it is kept trying until committed, or the process ends. */
+  async #report(actorId: string, report: ModelReport): Promise<void> {
+    for (let attempt = 0; ; attempt += 1) {
+      try {
+        await this.run(actorId, (context) => this.#reportCommand(context, report));
+        return;
+      } catch (error) {
+        if (this.#stopped) throw error;
+        this.deps.logger.warn({ actorId, runId: report.runId, attempt, ...errorFields(error) }, "recording a model outcome failed; trying again");
+        await delay(REPORT_RETRY_MS[Math.min(attempt, REPORT_RETRY_MS.length - 1)] ?? 5000);
+      }
+    }
+  }
+
+  async #reportCommand(context: TurnContext, report: ModelReport): Promise<SessionCommand | undefined> {
+    const { state } = context;
+    if (state.status === "NEW") return undefined;
+    const call = { runId: report.runId, step: report.step, attempt: report.attempt };
+    if (!report.ok) {
+      const { kind, message, retryAfterMs, partialText, usage } = report.error;
+      // Aborted by our own shutdown: say nothing, so that the guard starts the call on a living host.
+      if (kind === "aborted" && this.#stopped) return undefined;
+      return { ...this.base(context), ...call, type: "RecordModelFailure", kind, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(partialText === "" ? {} : { partialText }), ...(usage === undefined ? {} : { usage, costUsd: null }) };
+    }
+    const { model, text, stop, usage, costUsd } = report.answer;
+    const run = "run" in state && state.run.runId === report.runId ? state.run : undefined;
+    const calls = run === undefined ? [] : judgeAnswer(this.deps.catalog, state, run, { step: report.step, answer: report.answer, facts: factsOf(state, run, await principalOfRun(context)) });
+    return { ...this.base(context), ...call, type: "RecordAnswer", model, text, stop, calls, usage, costUsd, reserveUsd: this.reserveForNext(state) };
+  }
+
+  async #deadHosts(state: SessionState): Promise<string[]> {
+    if (!("model" in state) || state.model.phase !== "running") return [];
+    const { host, step, attempt } = state.model;
+    if (host === this.deps.host) return this.#runner.isRunning(state.actorId, { runId: state.run.runId, step, attempt }) || this.deps.clock.nowMs() - state.model.startedAtMs < 5000 ? [] : [host];
+    return await this.deps.heartbeats.isAlive(host) ? [] : [host];
+  }
+
+  #reserveUsd(agentName: string, inputChars: number): number {
+    const agent = this.deps.catalog.agents.get(agentName);
+    if (agent === undefined) return 0;
+    const { model, name } = this.deps.resolveModel(agent.model ?? this.deps.catalog.defaultModel);
+    return model.reserveUsd({ model: name, messages: [{ role: "user", text: " ".repeat(inputChars) }], maxOutputTokens: agent.maxOutputTokens ?? 4096, instructions: agent.instructions });
+  }
+}
+
+function agentOf(state: SessionState): string | undefined { return state.status === "NEW" ? undefined : state.agent; }
+
+/** Who caused the open run. */
+export async function principalOfRun(context: TurnContext): Promise<Parameters<typeof factsOf>[2]> {
+  const { state } = context;
+  if (!("run" in state)) return undefined;
+  const { eventRev, key } = state.run;
+  for (const entry of await context.entries(eventRev, eventRev)) {
+    for (const event of entry.events) if (event.type === "EventReceived" && event.key === key) return event.principal;
+  }
+  return undefined;
+}
+
+function delay(ms: number): Promise<void> {
+  return new Promise((resolve) => { setTimeout(resolve, ms); });
+}
