@@ -4,11 +4,16 @@
  */
 import { spawn } from "node:child_process";
 import { join } from "node:path";
-import { ensureBuilt, ensureInstalled, requireNode, ROOT } from "./lib.mjs";
+import { BootstrapError, ensureBuilt, ensureInstalled, fail, requireNode, ROOT } from "./lib.mjs";
 
 requireNode();
-ensureInstalled();
-ensureBuilt();
+try {
+  ensureInstalled();
+  ensureBuilt();
+} catch (error) {
+  if (!(error instanceof BootstrapError)) throw error;
+  fail(error.message, error.next);
+}
 
 const child = spawn(process.execPath, [join(ROOT, "dist", "src", "main", "dev.js"), ...process.argv.slice(2)], { cwd: ROOT, stdio: "inherit" });
 // Ctrl-C reaches the launcher from the terminal; this process only waits for it to clean up. A TERM to us alone is passed on.

@@ -23,13 +23,21 @@ export function requireNode() {
   fail(`Docket needs Node ${MIN_NODE.join(".")} or newer; this is ${process.versions.node} (${process.execPath}).`, "Install a current Node (https://nodejs.org) and start again.");
 }
 
-/** Runs npm in the repository; ends the process when it fails. */
+/** A step of the bootstrap that failed, with what to do next. */
+export class BootstrapError extends Error {
+  constructor(message, next) {
+    super(message);
+    this.next = next;
+  }
+}
+
+/** Runs npm in the repository; throws a BootstrapError when it fails. */
 export function npm(args, why) {
   process.stdout.write(`${why}: npm ${args.join(" ")}\n`);
   const isWindows = process.platform === "win32";
   const result = spawnSync(isWindows ? "npm.cmd" : "npm", args, { cwd: ROOT, stdio: "inherit", shell: isWindows });
-  if (result.error) fail(`npm could not be started: ${result.error.message}`, "npm comes with Node: check that it is on PATH.");
-  if (result.status !== 0) fail(`npm ${args.join(" ")} failed (exit code ${result.status}).`, "Its output above says why.");
+  if (result.error) throw new BootstrapError(`npm could not be started: ${result.error.message}`, "npm comes with Node: check that it is on PATH.");
+  if (result.status !== 0) throw new BootstrapError(`npm ${args.join(" ")} failed (exit code ${result.status}).`, "Its output above says why.");
 }
 
 /** Installs the dependencies when they are missing or older than the lock file. */

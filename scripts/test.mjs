@@ -19,8 +19,8 @@ if (unknown !== undefined) fail(`There is no test layer "${unknown}".`, `Known l
 const layers = asked.length > 0 ? asked : LAYERS;
 
 requireNode();
-ensureInstalled();
 const totals = { passed: 0, failed: 0 };
+prepare("install", ensureInstalled);
 
 for (const layer of layers.filter((name) => STATIC_LAYERS.includes(name))) {
   heading(layer);
@@ -30,8 +30,8 @@ for (const layer of layers.filter((name) => STATIC_LAYERS.includes(name))) {
 
 const testLayers = layers.filter((name) => TEST_LAYERS.includes(name));
 if (testLayers.length > 0) {
-  ensureBuilt();
-  if (testLayers.some((name) => name !== "unit")) prepareRuntime();
+  prepare("build", ensureBuilt);
+  if (testLayers.some((name) => name === "integration" || name === "e2e")) prepareRuntime();
 }
 for (const layer of testLayers) {
   heading(layer);
@@ -70,12 +70,20 @@ function readReport(file, status) {
   return { passed: report.numPassedTests, failed: failed === 0 && status !== 0 ? 1 : failed };
 }
 
+/** A step before the tests. Its failure is a failure of the run; the layers that can still run do. */
+function prepare(label, step) {
+  try {
+    step();
+  } catch (error) {
+    process.stderr.write(`${error.message}\n`);
+    count(label, { passed: 0, failed: 1 });
+  }
+}
+
 /** Finds or builds the runtime before the tests, with progress, instead of inside the first test's time limit. */
 function prepareRuntime() {
   const result = spawnSync(process.execPath, [join(ROOT, "dist", "src", "main", "runtime.js")], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
-  if (result.status !== 0) {
-    count("runtime", { passed: 0, failed: 1 });
-  }
+  if (result.status !== 0) count("runtime", { passed: 0, failed: 1 });
 }
 
 function heading(layer) {

@@ -65,7 +65,9 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("EventRejected", { key: z.string(), runId: z.string(), code: z.string(), message: z.string() }),
   event("RunStarted", { runId: z.string(), key: z.string(), eventRev: z.number().int(), input: z.string(), requestedBy: z.string(), correlationId: z.string(), expiresAtMs: z.number().int().optional(), maxSteps: z.number().int().optional(), budgetUsd: z.number().optional() }),
   event("ModelCallStarted", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), host: z.string(), reservedUsd: z.number() }),
-  event("ModelAnswered", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), model: z.string(), text: z.string(), calls: z.array(ProposedCall), stop: z.enum(["end", "tool_use", "max_tokens", "refusal"]), usage: Usage, costUsd: z.number().nullable() }),
+  event("ModelAnswered", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), model: z.string(), text: z.string(), calls: z.array(ProposedCall), stop: z.enum(["end", "tool_use", "max_tokens", "refusal"]), usage: Usage, costUsd: z.number().nullable(),
+    /** The provider's own state of the answer, handed back unchanged with the transcript. */
+    carry: z.string().optional() }),
   event("ModelCallFailed", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), kind: z.enum(["transient", "permanent", "aborted", "lost"]), message: z.string(), retryAtMs: z.number().int().optional() }),
   /** An answer that came too late to count: only its cost is booked. */
   event("ModelCostBooked", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), usage: Usage, costUsd: z.number().nullable() }),
@@ -103,7 +105,8 @@ export const SessionEvent = z.discriminatedUnion("type", [
   /** The run is to end thus, but calls with effects are still out: it ends when the last of them is settled. */
   event("RunEnding", { runId: z.string(), outcome: RunOutcome, code: z.string().optional(), text: z.string() }),
   event("RunEnded", { runId: z.string(), key: z.string(), outcome: RunOutcome, code: z.string().optional(), text: z.string() }),
-  event("DeadLetterRecorded", { deadLetterId: z.string(), kind: z.string(), reason: z.string(), tries: z.number().int(), key: z.string().optional(), callId: z.string().optional(), payload: z.string(), /** Journal entry of the dead event, and of the dead call's arguments. */ eventRev: z.number().int().optional(), argsRev: z.number().int().optional() }),
+  event("DeadLetterRecorded", { deadLetterId: z.string(), kind: z.string(), reason: z.string(), tries: z.number().int(), key: z.string().optional(), callId: z.string().optional(), payload: z.string(), /** The last error, for people. */ message: z.string().optional(),
+    /** Journal entry of the dead event, and of the dead call's arguments (`payload` is then empty). */ eventRev: z.number().int().optional(), argsRev: z.number().int().optional() }),
   event("PublicationsCleared", { rowIds: z.array(z.string()) }),
   event("PublicationRepeated", { rowId: z.string(), publication: z.number().int() }),
   event("WindowAdvanced", { fromRev: z.number().int() }),

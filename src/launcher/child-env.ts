@@ -7,9 +7,8 @@ import type { AppId } from "../contracts/channels.js";
 
 const OWNED_BY: readonly { readonly owner: AppId; readonly pattern: RegExp }[] = [
   { owner: "sessions", pattern: /^(ANTHROPIC|OPENAI|NVIDIA|NIM|VLLM|OLLAMA|LLAMA|AZURE_OPENAI|GEMINI|MISTRAL|GROQ|TOGETHER|OPENROUTER)_|^DOCKET_MODEL|^DOCKET_SESSIONS_/ },
-  { owner: "tools", pattern: /^DOCKET_TOOLS?_/ },
-  { owner: "gateway", pattern: /WEBHOOK.*SECRET|^DOCKET_(GATEWAY|WEBHOOK)_/ },
-  { owner: "console", pattern: /^DOCKET_CONSOLE_/ },
+  { owner: "tools", pattern: /^DOCKET_(TOOLS?|SQL|HTTP)_/ },
+  { owner: "gateway", pattern: /WEBHOOK.*SECRET/ },
 ];
 
 /** Only sidecars may know how to reach the broker and the stores: an app that could would walk round the scopes. */

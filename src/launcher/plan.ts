@@ -132,6 +132,7 @@ function appSpec(inputs: PlanInputs, instance: Instance): ProcessSpec {
 function appSettings(inputs: PlanInputs, instance: Instance): Record<string, string> {
   const { ports, secrets } = inputs;
   const publicPort = ports[`${instance.name}.public`];
+  const consolePort = ports["console.public"];
   return {
     ...tokenEnv(inputs, instance),
     APP_ID: instance.appId,
@@ -140,8 +141,9 @@ function appSettings(inputs: PlanInputs, instance: Instance): Record<string, str
     DAPR_GRPC_PORT: portOf(ports, `${instance.name}.grpc`),
     DOCKET_PROFILE: inputs.profile,
     DOCKET_DATA_DIR: inputs.dataDir,
-    DOCKET_KEYS_DIR: join(inputs.dataDir, "keys"),
-    ...(publicPort === undefined ? {} : { DOCKET_PUBLIC_PORT: String(publicPort), DOCKET_API_KEY_FILE: secrets.apiKeyFile }),
+    DOCKET_KEYS_DIR: secrets.keysDir,
+    ...(publicPort === undefined ? {} : { DOCKET_PUBLIC_PORT: String(publicPort) }),
+    ...(consolePort === undefined ? {} : { DOCKET_CONSOLE_URL: `http://127.0.0.1:${consolePort}` }),
     ...(instance.appId === "sessions" ? { DOCKET_SESSIONS_ACTOR_KEY: secrets.sessionsActorKey } : {}),
   };
 }

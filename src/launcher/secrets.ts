@@ -6,28 +6,24 @@ import { randomBytes } from "node:crypto";
 import { existsSync, mkdirSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { z } from "zod";
+import { ensureDevApiKeys, ensureDevKeys } from "../platform/keys.js";
 
-const schema = z.object({ sessionsActorKey: z.string().min(32), brokerToken: z.string().min(32), apiKey: z.string().min(32) });
+const schema = z.object({ sessionsActorKey: z.string().min(32), brokerToken: z.string().min(32) });
 
 export interface DataSecrets extends z.infer<typeof schema> {
-  /** The file that holds the API key alone, for the CLI. */
+  /** Folder of signing keys, trust set and API keys (src/platform/keys.ts). */
+  readonly keysDir: string;
+  /** The file that holds the developer's API key alone, for the CLI. */
   readonly apiKeyFile: string;
 }
 
-/** Reads the data folder's secrets, or makes them on the first start. */
-export function ensureDataSecrets(dataDir: string): DataSecrets {
+/** Reads the data folder's secrets, or makes those that are missing. */
+export async function ensureDataSecrets(dataDir: string): Promise<DataSecrets> {
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
-  const apiKeyFile = join(dataDir, "api-key");
-  const file = join(dataDir, "secrets.json");
-  const known = readSecrets(file);
-  if (known) {
-    if (!existsSync(apiKeyFile)) writeFileSync(apiKeyFile, `${known.apiKey}\n`, { mode: 0o600 });
-    return { ...known, apiKeyFile };
-  }
-  const made = { sessionsActorKey: randomToken(), brokerToken: randomToken(), apiKey: `dk_${randomToken()}` };
-  writeFileSync(file, JSON.stringify(made), { mode: 0o600 });
-  writeFileSync(apiKeyFile, `${made.apiKey}\n`, { mode: 0o600 });
-  return { ...made, apiKeyFile };
+  const keysDir = join(dataDir, "keys");
+  await ensureDevKeys(keysDir);
+  const { devKeyFile } = await ensureDevApiKeys(keysDir);
+  return { ...ensureOwnSecrets(join(dataDir, "secrets.json")), keysDir, apiKeyFile: devKeyFile };
 }
 
 /** 256 random bits, URL-safe. */
@@ -35,10 +31,12 @@ export function randomToken(): string {
   return randomBytes(32).toString("base64url");
 }
 
-function readSecrets(file: string): z.infer<typeof schema> | undefined {
-  try {
-    return schema.parse(JSON.parse(readFileSync(file, "utf8")));
-  } catch {
-    return undefined;
+function ensureOwnSecrets(file: string): z.infer<typeof schema> {
+  if (existsSync(file)) {
+    const known = schema.safeParse(JSON.parse(readFileSync(file, "utf8")));
+    if (known.success) return known.data;
   }
+  const made = { sessionsActorKey: randomToken(), brokerToken: randomToken() };
+  writeFileSync(file, JSON.stringify(made), { mode: 0o600 });
+  return made;
 }

@@ -80,7 +80,7 @@ export async function prepareStack(options: StackOptions): Promise<Blueprint> {
   const dapr = await locateDapr({ root, report, env });
   const natsServer = startsOwnBroker(options.profile) ? await locateNats({ root, report, env }) : undefined;
 
-  const secrets = ensureDataSecrets(dataDir);
+  const secrets = await ensureDataSecrets(dataDir);
   const tokens = Object.fromEntries(instances.map(({ name }) => [name, { daprApiToken: randomToken(), appApiToken: randomToken() }]));
   const specs = planProcesses({
     root, dataDir, profile: options.profile, resources, instances, ports, dapr, natsServer, secrets, tokens, env,

@@ -7,7 +7,7 @@
  *   L2 no child outlives the launcher (orphan-guard.ts).
  *   L3 an exit that nobody asked for is reported exactly once; with `onExit: "stop"` it ends the whole stack.
  */
-import { mkdirSync, rmSync } from "node:fs";
+import { mkdirSync, readFileSync, rmSync } from "node:fs";
 import { LauncherError } from "./errors.js";
 import { prepareStreams } from "./broker.js";
 import { ManagedProcess, type ExitInfo } from "./managed-process.js";
@@ -94,10 +94,15 @@ export class Stack {
     return this.blueprint.instances;
   }
 
-  /** Public addresses, and the sidecar's and app's of each instance. */
+  /** The public addresses. Sidecar and app of an instance: `ports["sessions-2.http"]`, `ports["sessions-2.app"]`. */
   get urls(): { readonly gateway: string | undefined; readonly console: string | undefined } {
     const url = (name: string): string | undefined => (this.ports[`${name}.public`] === undefined ? undefined : `http://127.0.0.1:${this.ports[`${name}.public`]}`);
     return { gateway: url("gateway"), console: url("console") };
+  }
+
+  /** The developer's API key of this stack. */
+  get apiKey(): string {
+    return readFileSync(this.blueprint.secrets.apiKeyFile, "utf8").trim();
   }
 
   /** The environment a process of the stack runs with. */
@@ -110,7 +115,7 @@ export class Stack {
     return {
       DOCKET_DATA_DIR: this.dataDir,
       DOCKET_PROFILE: this.options.profile,
-      DOCKET_KEYS_DIR: `${this.dataDir}/keys`,
+      DOCKET_KEYS_DIR: this.blueprint.secrets.keysDir,
       DOCKET_API_KEY_FILE: this.blueprint.secrets.apiKeyFile,
       ...(this.urls.gateway === undefined ? {} : { DOCKET_GATEWAY_URL: this.urls.gateway }),
       ...(this.urls.console === undefined ? {} : { DOCKET_CONSOLE_URL: this.urls.console }),
@@ -186,7 +191,7 @@ export class Stack {
   }
 
   private async stopEverything(exit?: ExitInfo): Promise<void> {
-    this.abort.abort(new LauncherError("CHILD_EXITED", exit ? describeExit(exit) : "The stack was stopped.", "Start it again."));
+    this.abort.abort(new LauncherError("CHILD_EXITED", exit ? `The start was given up: ${describeExit(exit)}.` : "The stack was stopped.", exit ? `Its log ${this.process(exit.name).spec.logFile} says why. Correct that and start again.` : "Start it again."));
     for (const kinds of STOP_ORDER) await Promise.all(this.ofKind(kinds).map((process) => process.stop(this.options.graceMs ?? 6_000)));
     removeRunRecord(this.dataDir);
     this.guard.close();

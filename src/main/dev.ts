@@ -84,7 +84,7 @@ function readyBlock(stack: Stack, options: DevOptions): string {
     ["console", consoleUrl],
     ["data", stack.dataDir],
     ["logs", `${stack.dataDir}/logs/<name>.log`],
-    ["API key", `${stack.dataDir}/api-key`],
+    ["API key", stack.env["DOCKET_API_KEY_FILE"]],
   ].filter((row): row is [string, string] => row[1] !== undefined);
   const commands = [
     'npx docket session send demo "What can you do?"',

@@ -10,7 +10,8 @@ export interface RateLimits { readonly requestsPerMinute?: number; readonly toke
 export interface RateNeed { readonly requests: number; readonly tokens: number }
 /** Levels left at `atMs`. An unlimited side stays 0 and is not looked at. */
 export interface BucketDocument { readonly requests: number; readonly tokens: number; readonly atMs: number }
-export type TakeResult = { readonly ok: true } | { readonly ok: false; readonly retryAfterMs: number };
+/** `tokens`: how many were really taken (B2). */
+export type TakeResult = { readonly ok: true; readonly tokens: number } | { readonly ok: false; readonly retryAfterMs: number };
 
 const MINUTE_MS = 60_000;
 
@@ -23,13 +24,9 @@ export function takeFromBucket(document: BucketDocument | undefined, need: RateN
   ];
   const retryAfterMs = Math.max(...waits);
   if (retryAfterMs > 0) return { document: now, result: { ok: false, retryAfterMs } };
-  return {
-    document: {
-      requests: limits.requestsPerMinute === undefined ? 0 : now.requests - Math.min(need.requests, limits.requestsPerMinute),
-      tokens: limits.tokensPerMinute === undefined ? 0 : now.tokens - Math.min(need.tokens, limits.tokensPerMinute), atMs: now.atMs,
-    },
-    result: { ok: true },
-  };
+  const requests = Math.min(need.requests, limits.requestsPerMinute ?? 0);
+  const tokens = Math.min(need.tokens, limits.tokensPerMinute ?? 0);
+  return { document: { requests: now.requests - requests, tokens: now.tokens - tokens, atMs: now.atMs }, result: { ok: true, tokens } };
 }
 
 /** Gives back `unusedTokens` of what was taken; negative where more was used. */

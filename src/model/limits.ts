@@ -47,8 +47,7 @@ export class LimitedModel implements Model {
   }
 
   async answer(request: ModelRequest): Promise<ModelAnswer> {
-    const taken = promptTokensBound(request) + request.maxOutputTokens;
-    await this.#take(request, taken);
+    const taken = await this.#take(request);
     try {
       const answer = await this.#inner.answer(request);
       // Without a report (costUsd null and no tokens) the estimate stands.
@@ -61,8 +60,10 @@ export class LimitedModel implements Model {
     }
   }
 
-  async #take(request: ModelRequest, tokens: number): Promise<void> {
+  /** Tokens really taken. */
+  async #take(request: ModelRequest): Promise<number> {
     if (request.signal.aborted) throw new ModelError("aborted", `the call to ${this.provider}:${request.model} was aborted`);
+    const tokens = promptTokensBound(request) + request.maxOutputTokens;
     let result: TakeResult;
     try {
       result = await this.#options.ledger.take(this.#options.key, { requests: 1, tokens }, (this.#options.now ?? Date.now)());
@@ -72,6 +73,7 @@ export class LimitedModel implements Model {
     if (!result.ok) {
       throw new ModelError("transient", `the rate limit of ${this.#options.key} is used up; room in ${result.retryAfterMs} ms`, { retryAfterMs: result.retryAfterMs });
     }
+    return result.tokens;
   }
 
   async #settle(unusedTokens: number): Promise<void> {

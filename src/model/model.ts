@@ -3,14 +3,11 @@
  * retries nothing and estimates nothing: usage is what the provider reports, failures are typed for the session.
  */
 import type { Usage } from "../contracts/journal.js";
+import type { ModelMessage } from "../contracts/transcript.js";
 
 export interface ModelTool { readonly name: string; readonly description: string; readonly inputSchema: Record<string, unknown> }
 
-/** Transcript in provider-neutral form. Every call is followed by its result in the next `tool_results` message. */
-export type ModelMessage =
-  | { readonly role: "user"; readonly text: string }
-  | { readonly role: "assistant"; readonly text: string; readonly calls: readonly { readonly id: string; readonly name: string; /** JSON text */ readonly args: string }[]; /** `carry` of the answer this message was, where it was kept. */ readonly carry?: string }
-  | { readonly role: "tool_results"; readonly results: readonly { readonly id: string; readonly name: string; readonly text: string; readonly isError: boolean }[] };
+export type { ModelMessage } from "../contracts/transcript.js";
 
 export interface ModelRequest {
   /** Model name without the provider prefix. */

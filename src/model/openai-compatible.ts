@@ -66,7 +66,10 @@ export class OpenAiCompatibleModel implements Model {
 
 function failureOf(error: unknown): ProviderFailure | undefined {
   if (!(error instanceof APIError)) return undefined;
-  const { status: httpStatus, headers, error: body, code }: { status?: unknown; headers?: unknown; error?: unknown; code?: unknown } = error;
+  const httpStatus: unknown = error.status;
+  const headers: unknown = error.headers;
+  const body: unknown = error.error;
+  const code: unknown = error.code;
   // vLLM puts the HTTP status into `code` when a running stream fails.
   const status = [httpStatus, code].find((value): value is number => typeof value === "number" && value >= 300 && value < 600);
   if (status === undefined && body === undefined) return undefined;

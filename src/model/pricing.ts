@@ -22,7 +22,7 @@ const rates = (input: number, output: number, cacheRead: number, cacheWrite = in
 /** OpenAI charges nothing extra for writing its cache. */
 const openai = (input: number, output: number, cacheRead: number): Rates => rates(input, output, cacheRead, input);
 
-export const PRICES: PriceTable = {
+const PRICES: PriceTable = {
   "claude-fable-5-1": rates(10, 50, 0.25), "claude-mythos-5-1": rates(10, 50, 0.25),
   "claude-fable-5": rates(10, 50, 1), "claude-mythos-5": rates(10, 50, 1),
   "claude-opus-5-5": rates(4, 20, 0.2), "claude-opus-5": rates(5, 25, 0.5),

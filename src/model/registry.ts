@@ -32,10 +32,10 @@ export interface Models {
 }
 
 /** How to make a known provider usable. */
-const HINTS: Readonly<Record<string, string>> = {
-  anthropic: "set ANTHROPIC_API_KEY, or use scripted:echo, which needs no key",
-  openai: "set OPENAI_BASE_URL (and OPENAI_API_KEY where the server asks for one), or use scripted:echo, which needs no key",
-};
+const HINTS: ReadonlyMap<string, string> = new Map([
+  ["anthropic", "set ANTHROPIC_API_KEY, or use scripted:echo, which needs no key"],
+  ["openai", "set OPENAI_BASE_URL (and OPENAI_API_KEY where the server asks for one), or use scripted:echo, which needs no key"],
+]);
 
 export function createModels(config: ModelsConfig): Models {
   const models = modelsOf(config);
@@ -68,8 +68,8 @@ function modelsOf(config: ModelsConfig): Map<string, Model> {
 }
 
 function unresolved(full: string, provider: string, providers: readonly string[]): Problem {
-  const known = [...new Set([...providers, ...Object.keys(HINTS)])];
-  const hint = HINTS[provider];
+  const known = [...new Set([...providers, ...HINTS.keys()])];
+  const hint = HINTS.get(provider);
   if (hint !== undefined && !providers.includes(provider)) return new Problem("config_invalid", `the model "${full}" needs the provider "${provider}", which is not configured`, { hint });
   if (providers.includes(provider)) return new Problem("config_invalid", `the model "${full}" names no model after "${provider}:"`, { hint: "write provider:model, e.g. anthropic:claude-sonnet-4-5" });
   if (provider === "") return new Problem("config_invalid", `the model "${full}" has no provider`, { hint: `write provider:model, e.g. anthropic:${full || "claude-sonnet-4-5"}; providers: ${known.join(", ")}` });

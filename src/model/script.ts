@@ -6,7 +6,7 @@ import { z } from "zod";
 import { Problem, zodErrors } from "../contracts/problems.js";
 
 const count = z.number().int().min(1);
-const oneOrMore = <T extends z.ZodType>(item: T) => z.union([item, z.array(item).min(1)]).transform((value): z.output<T>[] => (Array.isArray(value) ? value : [value]) as z.output<T>[]);
+const oneOrMore = <T extends z.ZodType>(item: T) => z.union([z.array(item).min(1), item.transform((value) => [value])]);
 /** `/regex/flags`, or text that is looked for as it stands. */
 const Pattern = z.string().min(1).refine((text) => patternProblem(text) === undefined, { error: (issue) => patternProblem(String(issue.input)) ?? "not a pattern" });
 

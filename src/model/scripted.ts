@@ -15,6 +15,7 @@ import { fillArgs, fillText, matchRule, situationOf, type Match } from "./script
 import { DeltaSink } from "./transcript.js";
 
 export interface ScriptedOptions {
+  /** By name. Looked at on every call, so it may be filled later. */
   readonly scripts?: ReadonlyMap<string, Script>;
   /** File that gets one JSON line per call, before anything else happens, so that other processes can count calls. */
   readonly callLog?: string;
@@ -32,7 +33,7 @@ export class ScriptedModel implements Model {
   readonly #callLog: string | undefined;
 
   constructor(options: ScriptedOptions = {}) {
-    this.#scripts = new Map([["echo", ECHO_SCRIPT], ...(options.scripts ?? [])]);
+    this.#scripts = options.scripts ?? new Map();
     this.#callLog = options.callLog;
   }
 
@@ -58,9 +59,9 @@ export class ScriptedModel implements Model {
   }
 
   #scriptOf(name: string): Script {
-    const script = this.#scripts.get(name);
+    const script = this.#scripts.get(name) ?? (name === "echo" ? ECHO_SCRIPT : undefined);
     if (script !== undefined) return script;
-    const known = [...this.#scripts.keys()];
+    const known = [...new Set(["echo", ...this.#scripts.keys()])];
     throw new ModelError("permanent", `there is no script "${name}"${didYouMean(name, known)}; known: ${known.join(", ")}`);
   }
 
@@ -94,7 +95,7 @@ async function play(script: Script, { rule, values }: Match, request: ModelReque
 
 async function stream(text: string, script: Script, signal: AbortSignal, said: DeltaSink): Promise<void> {
   const { chars, everyMs } = script.stream;
-  const points = [...text]; // whole characters, so that no delta ends inside one
+  const points = Array.from(text); // whole characters, so that no delta ends inside one
   for (let at = 0; at < points.length; at += chars) {
     await (everyMs > 0 && at > 0 ? wait(everyMs, undefined, { signal }) : yieldToOthers(undefined, { signal }));
     said.push(points.slice(at, at + chars).join(""));

@@ -29,7 +29,8 @@ export type Action =
   | { readonly do: "republish"; readonly result: StoredResult }
   /** It runs: say so again, in case the first word of it was lost. */
   | { readonly do: "announce"; readonly claim: ToolClaim }
-  | { readonly do: "ignore"; readonly why: string }
+  /** Nothing to do. With a `refusal` it goes to the dead letters: to answer would settle a call that it only names. */
+  | { readonly do: "ignore"; readonly why: string; readonly refusal?: Refusal }
   /** Record an outcome without running anything, then publish it. */
   | { readonly do: "settle"; readonly try: number; readonly outcome: Outcome; readonly refusal?: Refusal }
   /** Claim and run. `reconcile`: ask the tool first whether it happened. */
@@ -37,6 +38,8 @@ export type Action =
 
 export function decide(situation: Situation): Action {
   const { request, record } = situation;
+  const stranger = identity(situation);
+  if (stranger !== undefined) return { do: "ignore", why: stranger.message, refusal: stranger };
   const mine = tryOf(record, request.try);
   if (mine?.state === "done") return { do: "republish", result: mine.result };
   if (record?.tries.some((entry) => entry.try > request.try) === true) return { do: "ignore", why: "a later try exists" };
@@ -56,7 +59,7 @@ function deadClaim(situation: Situation, open: ClaimedTry): Action {
   const died = `the worker ${open.worker} died while it ran the tool`;
   // Both what was declared at the claim and what is declared now must allow a repetition.
   if (record?.effects === "once" || manifest === undefined || manifest.effects === "once") {
-    if (manifest?.reconcilable === true && refusal === undefined && open.runs < MAX_RUNS && identity(situation) === undefined) {
+    if (manifest?.reconcilable === true && refusal === undefined && open.runs < MAX_RUNS) {
       return { do: "run", try: open.try, runs: open.runs + 1, reconcile: true };
     }
     return { do: "settle", try: open.try, outcome: unknown(`${died}; whether it took effect is not known`) };
@@ -71,7 +74,7 @@ function deadClaim(situation: Situation, open: ClaimedTry): Action {
 /** What stands in the way of a run that nothing else forbids. */
 function obstacle(situation: Situation, number: number): Action | undefined {
   const { request, manifest, nowMs } = situation;
-  const refusal = situation.refusal ?? identity(situation);
+  const { refusal } = situation;
   const refuse = (why: Refusal): Action => ({ do: "settle", try: number, outcome: failed("refused", why.message), refusal: why });
   if (refusal !== undefined) return refuse(refusal);
   if (manifest === undefined) return refuse({ code: "not_found", message: `tool "${request.tool}" is not installed on this worker` });

@@ -1,10 +1,10 @@
 /**
  * Owns: from the bytes of a delivery to a request that is worth looking at, and whether its grant permits it.
- * Nothing here throws: what is malformed becomes a dead letter with its reason (I14), what is not granted a refusal (I4, I5).
+ * What is malformed becomes a dead letter with its reason (I14), what is not granted a refusal (I4, I5).
  */
 import { randomUUID } from "node:crypto";
 import { CHANNELS } from "../contracts/channels.js";
-import { parseEnvelope, type Envelope } from "../contracts/cloudevent.js";
+import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../contracts/cloudevent.js";
 import { actorIdOf, argsDigest } from "../contracts/ids.js";
 import type { DeadLetter } from "../contracts/messages.js";
 import { Problem } from "../contracts/problems.js";
@@ -43,13 +43,15 @@ export interface Refusal { readonly code: string; readonly message: string }
 
 /**
  * Why this request must not run; undefined where the grant is for exactly this call: this session, call, tool and
- * argument text (I4, I5). Also gives the time after which the grant is worthless.
+ * argument text (I4, I5). Also gives the time after which the grant is worthless. Throws only a retryable Problem.
  */
 export async function judgeGrant(request: ToolRequest, verifier: GrantVerifier, nowMs: number): Promise<{ refusal?: Refusal; expiresAtMs: number }> {
   let claims: GrantClaims;
   try {
     claims = GrantClaims.parse(await verifier.verify(request.grant));
   } catch (error) {
+    // A verifier that cannot get at its keys proves nothing about the grant: the way failed, not the request.
+    if (error instanceof Problem && error.retryable) throw error;
     return { refusal: { code: "bad_signature", message: `the grant does not verify: ${messageOf(error)}` }, expiresAtMs: nowMs };
   }
   const refusal = mismatch(request, claims, nowMs);
@@ -72,7 +74,7 @@ function mismatch(request: ToolRequest, claims: GrantClaims, nowMs: number): Ref
 
 /** A dead letter of a request that was readable. */
 export function requestLetter(text: string, received: { readonly request: ToolRequest; readonly envelope: Envelope }, refusal: Refusal, nowMs: number): DeadLetter {
-  const { data: _data, ...envelope } = received.envelope;
+  const envelope = EnvelopeAttributes.parse(received.envelope);
   const { tenant, sessionId, actorId, runId, callId, tool } = received.request;
   return {
     ...deadLetter(text, nowMs, { kind: "tool_request", reason: refusal.code, message: refusal.message }),

@@ -20,7 +20,7 @@ beforeAll(async () => {
 });
 
 afterAll(async () => {
-  await cluster?.close();
+  await cluster.close();
 });
 
 const publish = (from: string, channel: Channel, id: string, topic = channel.topic): Promise<Response> =>

@@ -7,10 +7,17 @@ import { requireScope, type ApiKeys, type Authenticated } from "../../platform/a
 
 const callers = new WeakMap<Response, Authenticated>();
 
-/** Checks the API key before anything of the body is read. */
-export function authenticated(keys: Pick<ApiKeys, "authenticate">): RequestHandler {
+/** Checks the API key before anything of the body is read. Refusals run through `limit`: guessing is slow, a good key never meets it. */
+export function authenticated(keys: Pick<ApiKeys, "authenticate">, limit: RequestHandler): RequestHandler {
   return (req, res, next) => {
-    callers.set(res, keys.authenticate(req.header("authorization")));
+    let caller: Authenticated;
+    try {
+      caller = keys.authenticate(req.header("authorization"));
+    } catch (error) {
+      void limit(req, res, () => { next(error); });
+      return;
+    }
+    callers.set(res, caller);
     next();
   };
 }

@@ -48,10 +48,10 @@ function binaryAttributes(headers: IncomingHttpHeaders): Record<string, unknown>
   } catch (error) {
     throw new Problem("not_a_cloudevent", "the ce- headers are not a CloudEvent in binary mode", { cause: error, hint: "send ce-specversion, ce-id, ce-source and ce-type" });
   }
-  const known = Object.entries(event as object).filter(([name, value]) => value !== undefined && name !== "data" && name !== "datacontenttype");
   // The package replaces a time that it cannot read by now, and fills in a missing version: what was sent is what is judged.
-  const { time: _time, specversion: _version, ...attributes } = Object.fromEntries(known) as Record<string, unknown>;
-  return { ...attributes, specversion: decoded["ce-specversion"], ...(decoded["ce-time"] === undefined ? {} : { time: decoded["ce-time"] }) };
+  const replaced = new Set(["data", "datacontenttype", "time", "specversion"]);
+  const attributes = Object.entries(event as object).filter(([name, value]) => value !== undefined && !replaced.has(name));
+  return { ...Object.fromEntries(attributes), specversion: decoded["ce-specversion"], ...(decoded["ce-time"] === undefined ? {} : { time: decoded["ce-time"] }) };
 }
 
 /** Header values are percent-encoded UTF-8 (HTTP binding 3.1.3.2). */

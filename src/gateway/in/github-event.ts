@@ -1,10 +1,11 @@
 /** Owns: what event a verified GitHub delivery is. Identity of the session comes from the verified body only. Pure. */
+import { stringifyLossless } from "../../contracts/json.js";
 import { Problem } from "../../contracts/problems.js";
 import { objectAt, parseBodyObject, textAt, type Delivery } from "./fields.js";
 
 const FALLBACK_SOURCE = "https://github.com";
-/** Where the number of an issue, pull request, discussion or check is found. */
-const NUMBERED = ["issue", "pull_request", "discussion", "alert"] as const;
+/** These share one number space per repository; alerts, for one, have another. */
+const NUMBERED = ["issue", "pull_request", "discussion"] as const;
 
 /** `com.github.<event>.<action>`, source the repository's URL, subject `owner/repo` or `owner/repo#number`. Throws Problem. */
 export function githubEvent(delivery: { event: string | undefined; deliveryId: string | undefined; text: string }): Delivery {
@@ -30,6 +31,6 @@ function subjectOf(body: Record<string, unknown>): string | undefined {
   const repository = textAt(objectAt(body, "repository"), "full_name");
   if (repository === undefined || repository.length > 150 || !/^[\x21-\x7e]+$/.test(repository)) return undefined;
   const number = NUMBERED.map((name) => objectAt(body, name)?.["number"]).find((value) => value !== undefined);
-  const digits = number === undefined ? "" : String(number as number | { toString(): string });
+  const digits = number === undefined ? "" : stringifyLossless(number);
   return /^\d{1,20}$/.test(digits) ? `${repository}#${digits}` : repository;
 }

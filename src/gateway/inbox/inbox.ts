@@ -51,13 +51,14 @@ class BucketInbox implements Inbox {
   async add(row: InboxRow, identity: { readonly key: string } & Remembered): Promise<AddResult> {
     return this.#locked(row.key, async (home) => {
       let offset = 0;
-      for (let tries = 0; tries < TRIES && offset < this.#buckets; await pause(tries++)) {
+      for (let tries = 0; tries < TRIES && offset < this.#buckets; tries += 1) {
+        if (tries > 0) await pause(tries);
         const bucketNumber = (home + offset) % this.#buckets;
         const found = await this.store.bulkGet([bucketKeyOf(bucketNumber), identityKeyOf(identity.key), rowKeyOf(row.key)]);
         const remembered = this.#remembered(found, identity.key, row.key);
         if (remembered !== undefined) return { status: "exists", remembered };
         const bucket = bucketIn(found, bucketNumber);
-        if (bucket === undefined || Object.keys(bucket.rows).length >= this.#bucketRows) { offset += 1; tries = 0; continue; }
+        if (bucket === undefined || Object.keys(bucket.rows).length >= this.#bucketRows) { offset += 1; tries = -1; continue; }
         if ((await this.store.transact(this.#addition(row, identity, bucket, found))) === "committed") return { status: "added" };
       }
       if (offset >= this.#buckets) throw new Problem("store_unavailable", `the inbox is full: ${String(this.#buckets * this.#bucketRows)} events wait for a receipt`, { hint: "check that the sessions app runs and takes its events" });
@@ -67,8 +68,8 @@ class BucketInbox implements Inbox {
 
   async remove(key: string): Promise<void> {
     await this.#change(key, "removing an event", (_row, bucket) => {
-      const { [key]: _gone, ...rest } = bucket.rows;
-      return [{ op: "delete", key: rowKeyOf(key) }, putBucket(bucket, rest)];
+      const rest = Object.entries(bucket.rows).filter(([other]) => other !== key);
+      return [{ op: "delete", key: rowKeyOf(key) }, putBucket(bucket, Object.fromEntries(rest))];
     });
   }
 
@@ -96,7 +97,8 @@ class BucketInbox implements Inbox {
   /** Changes a row with its bucket; `operations` gives undefined where nothing is to be done. False where there was nothing to change. */
   #change(key: string, what: string, operations: (row: { document: RowDocument; etag: string }, bucket: Bucket) => KeyValueOperation[] | undefined): Promise<boolean> {
     return this.#locked(key, async (home) => {
-      for (let tries = 0; tries < TRIES; await pause(tries++)) {
+      for (let tries = 0; tries < TRIES; tries += 1) {
+        if (tries > 0) await pause(tries);
         let found = await this.store.bulkGet([rowKeyOf(key), bucketKeyOf(home)]);
         const stored = found.get(rowKeyOf(key));
         if (stored === undefined) return false;

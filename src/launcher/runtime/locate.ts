@@ -44,7 +44,7 @@ export async function locateDapr(options: LocateOptions): Promise<DaprBinaries> 
     const missing = DAPR_NAMES.filter((name) => !existsSync(join(fixed, exe(name))));
     throw new LauncherError("RUNTIME_MISSING", `DOCKET_RUNTIME_DIR is ${fixed}, but ${missing.join(", ")} ${missing.length === 1 ? "is" : "are"} not in it.`, "Point it at a folder with daprd, placement and scheduler, or unset it.");
   }
-  const stock = await daprIn(join(homedir(), ".dapr", "bin"), "dapr init");
+  const stock = await daprIn(join(env["HOME"] ?? homedir(), ".dapr", "bin"), "dapr init");
   if (stock) return stock;
   const dir = await fromCacheOrBuild("dapr", options);
   const built = await daprIn(dir, "built from runtime/dapr");

@@ -65,7 +65,7 @@ export type SessionCommand = CommandBase & (
   | { readonly type: "TakeNext"; readonly key: string; readonly prepared: PreparedInput; readonly requestedBy: string; readonly correlationId: string }
   | { readonly type: "StartModelCall"; readonly step: number; readonly attempt: number; readonly reserveUsd: number }
   | { readonly type: "RecordAnswer"; readonly runId: string; readonly step: number; readonly attempt: number; readonly model: string; readonly text: string; readonly stop: "end" | "tool_use" | "max_tokens" | "refusal";
-      readonly calls: readonly JudgedCall[]; readonly usage: Usage; readonly costUsd: number | null; /** for the next model call, if one follows at once */ readonly reserveUsd: number }
+      readonly calls: readonly JudgedCall[]; readonly usage: Usage; readonly costUsd: number | null; /** The provider's own state of the answer. */ readonly carry?: string; /** for the next model call, if one follows at once */ readonly reserveUsd: number }
   | { readonly type: "RecordModelFailure"; readonly runId: string; readonly step: number; readonly attempt: number; readonly kind: "transient" | "permanent" | "aborted" | "lost"; readonly message: string; readonly retryAfterMs?: number; readonly partialText?: string; readonly usage?: Usage; readonly costUsd?: number | null }
   | { readonly type: "RecordClaim"; readonly callId: string; readonly try: number; readonly worker: string }
   | { readonly type: "RecordToolResult"; readonly callId: string; readonly try: number; readonly outcome: "succeeded" | "failed" | "outcome_unknown" | "not_started"; readonly failure?: { readonly kind: ToolFailureKind; readonly message: string; readonly retryAfterMs?: number }; readonly content: StoredText; readonly reserveUsd: number }

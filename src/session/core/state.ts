@@ -30,6 +30,7 @@ export type CallState =
   | { readonly phase: "proposed" }
   | { readonly phase: "awaiting_approval"; readonly approvalId: string }
   | { readonly phase: "dispatched"; readonly try: number; readonly deadlineAtMs: number; readonly claimedBy?: string;
+      /** How often the try had been published when it was claimed. */ readonly publications?: number;
       /** The claim went quiet and the worker was asked again. */ readonly reasked?: true }
   /** `try` is the one that failed; the next is `try + 1`. */
   | { readonly phase: "waiting_retry"; readonly try: number; readonly dueAtMs: number }
@@ -124,7 +125,7 @@ export interface SessionCommon {
   readonly recentRuns: readonly { readonly runId: string; readonly key: string; readonly outcome: RunOutcome; readonly code?: string; readonly endedAtMs: number; readonly rev: number }[];
   readonly recentDecisions: readonly { readonly approvalId: string; readonly decisionId: string; readonly verdict: string; readonly rev: number }[];
   readonly totals: { readonly modelCalls: number; readonly toolCalls: number; readonly inputTokens: number; readonly outputTokens: number; readonly costUsd: number; readonly deduplicated: number };
-  readonly guard: { readonly generation: number; readonly armed: boolean; readonly periodMs: number };
+  readonly guard: { readonly generation: number; readonly armed: boolean; readonly periodMs: number; /** First tick of a parked session's guard. */ readonly dueAtMs?: number };
 }
 
 export type SessionState =

@@ -5,15 +5,13 @@
  */
 import { timingSafeEqual } from "node:crypto";
 import { z } from "zod";
-import type { ChannelName } from "../../contracts/channels.js";
-import { CHANNELS } from "../../contracts/channels.js";
 import { Problem } from "../../contracts/problems.js";
-import type { Deliveries } from "./deliveries.js";
+import { SESSION_CHANNELS, type Deliveries } from "./deliveries.js";
 import type { SessionService } from "./service.js";
 
 type Methods = Record<string, (actorId: string, body: unknown) => Promise<object>>;
 
-const Deliver = z.object({ key: z.string(), channel: z.enum(Object.keys(CHANNELS) as [ChannelName, ...ChannelName[]]), text: z.string(), tenant: z.string(), sessionId: z.string() });
+const Deliver = z.object({ key: z.string(), channel: z.enum(SESSION_CHANNELS), text: z.string(), tenant: z.string(), sessionId: z.string() });
 const Page = z.object({ afterRev: z.number().int().min(0).default(0), limit: z.number().int().min(1).max(1000).default(100) });
 
 export function actorMethods(service: SessionService, deliveries: Deliveries, actorKey: string): Methods {

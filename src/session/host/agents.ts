@@ -35,5 +35,5 @@ export function limitsOf(catalog: Catalog, agent: string): AgentLimits {
 }
 
 function definedOnly(limits: NonNullable<AgentDefinition["limits"]>): Partial<AgentLimits> {
-  return Object.fromEntries(Object.entries(limits).filter(([, value]) => value !== undefined));
+  return Object.fromEntries(Object.entries(limits).filter(([, value]: [string, number | undefined]) => value !== undefined));
 }

@@ -42,6 +42,6 @@ export class DeadLetters {
 }
 
 function attributesOf(envelope: Envelope): Omit<Envelope, "data"> {
-  const { data: _data, ...attributes } = envelope;
+  const { data, ...attributes } = envelope;
   return attributes;
 }

@@ -3,7 +3,6 @@
  * and results (tool results), decisions (approvals resolved). Everything ends in a commit, a no-op, or a dead letter
  * with its reason; a failure of the way throws and the broker repeats it (DESIGN 3).
  */
-import type { ChannelName } from "../../contracts/channels.js";
 import { parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
@@ -20,6 +19,10 @@ import type { BuildCommand, TurnOutcome } from "./turn.js";
 
 export interface Target { readonly actorId: string; readonly tenant: string; readonly sessionId: string }
 
+/** The channels that lead to a session. */
+export const SESSION_CHANNELS = ["tasks", "toolResults", "approvalsResolved"] as const;
+export type SessionChannel = (typeof SESSION_CHANNELS)[number];
+
 /** What became of a delivery; `code` where it was refused. */
 export interface Delivered { readonly ok: true; readonly verdict: string; readonly rev: number }
 
@@ -29,14 +32,13 @@ export class Deliveries {
   constructor(private readonly service: SessionService) {}
 
   /** Handles the raw text of a delivery. Throws Problem (retryable) for failures of the way. */
-  async handle(target: Target, channel: ChannelName, text: string): Promise<Delivered> {
+  async handle(target: Target, channel: SessionChannel, text: string): Promise<Delivered> {
     const envelope = parseEnvelope(text);
     try {
       switch (channel) {
         case "tasks": return await this.#task(target, envelope);
         case "toolResults": return await this.#toolReport(target, envelope);
         case "approvalsResolved": return await this.#decision(target, envelope);
-        default: throw new Problem("bad_request", `channel ${channel} does not lead to a session`);
       }
     } catch (error) {
       if (error instanceof Problem && !error.retryable) return await this.#dead(target, channel, envelope, text, error);
@@ -52,7 +54,7 @@ export class Deliveries {
         return { ok: true, verdict: "nudged", rev: 0 };
       case APPROVAL_RECEIVED: {
         const receipt = read(ApprovalReceipt, envelope);
-        return settled(await this.service.run(actorId, async (context) => ({ ...this.service.base(context), type: "AcknowledgeApproval", ...receipt })));
+        return settled(await this.service.run(actorId, (context) => ({ ...this.service.base(context), type: "AcknowledgeApproval", ...receipt })));
       }
       case SESSION_CANCEL:
       case SESSION_CLOSE: return await this.#stopSession(target, envelope);
@@ -77,7 +79,7 @@ export class Deliveries {
     const principal = principalOf(envelope);
     const key = eventKeyOf(envelope.source, envelope.id);
     const who = principal === undefined ? {} : { principal };
-    const outcome = await this.service.run(target.actorId, async (context) => (envelope.type === SESSION_CLOSE
+    const outcome = await this.service.run(target.actorId, (context) => (envelope.type === SESSION_CLOSE
       ? { ...this.service.base(context), type: "Close", key, reason, ...who }
       : { ...this.service.base(context), type: "Cancel", key, reason, ...who, ...(runId === undefined ? {} : { runId }) }));
     await this.#receipt(target, envelope, outcome, outcome.decision.ok ? "accepted" : outcome.decision.code);
@@ -87,7 +89,7 @@ export class Deliveries {
   async #toolReport(target: Target, envelope: Envelope): Promise<Delivered> {
     if (envelope.type === TOOL_CLAIMED) {
       const claim = read(ToolClaim, envelope);
-      return settled(await this.service.run(target.actorId, async (context) => ({ ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
+      return settled(await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
     }
     if (envelope.type !== TOOL_COMPLETED) throw new Problem("validation_failed", `${envelope.type} is not a tool claim or result`);
     const result = read(ToolResult, envelope);
@@ -99,7 +101,7 @@ export class Deliveries {
   }
 
   #recordResult(target: Target, result: ToolResult): BuildCommand {
-    return async (context) => {
+    return (context) => {
       const content = context.keep(target.actorId, result.output);
       return {
         ...this.service.base(context), type: "RecordToolResult", callId: result.callId, try: result.try, outcome: result.outcome,
@@ -138,7 +140,7 @@ export class Deliveries {
   }
 
   /** The event's one outcome is the dead letter (I1): recorded first, then the receipt. */
-  async #dead(target: Target, channel: ChannelName, envelope: Envelope, text: string, problem: Problem): Promise<Delivered> {
+  async #dead(target: Target, channel: SessionChannel, envelope: Envelope, text: string, problem: Problem): Promise<Delivered> {
     const kind = channel === "tasks" ? "event" : channel === "toolResults" ? "tool_result" : "decision";
     await this.service.deadLetters.record({ channel, kind, reason: problem.code, message: problem.message, payload: text, envelope, ...target });
     if (channel === "tasks") {

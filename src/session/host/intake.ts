@@ -89,7 +89,7 @@ export function redrivenEnvelope(command: Envelope): Envelope {
   const parsed = SessionRedrive.safeParse(JSON.parse(command.data));
   if (!parsed.success) throw new Problem("validation_failed", `the redrive command does not fit its schema`, { errors: zodErrors(parsed.error) });
   const { event, deadLetterId, redrive } = parsed.data;
-  const { expirytime: _expired, ...dead } = parseEnvelope(event);
+  const { expirytime, ...dead } = parseEnvelope(event);
   return {
     ...dead, id: `${dead.id}#redrive-${String(redrive)}`, causationid: deadLetterId,
     ...(command.expirytime === undefined ? {} : { expirytime: command.expirytime }),

@@ -4,7 +4,6 @@
  * are acked; when the actor cannot be reached the broker repeats (DESIGN 3: failures of the way).
  */
 import { z } from "zod";
-import type { ChannelName } from "../../contracts/channels.js";
 import { parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
 import { actorIdOf, DEFAULT_TENANT } from "../../contracts/ids.js";
 import { RESERVED_TYPE_PREFIX, PROMPT_RECEIVED, type DeliveryStatus } from "../../contracts/messages.js";
@@ -13,7 +12,7 @@ import { errorFields, type Logger } from "../../platform/log.js";
 import { routeEvent } from "../../agent/route.js";
 import type { Catalog } from "./agents.js";
 import type { DeadLetters } from "./dead-letters.js";
-import type { Target } from "./deliveries.js";
+import type { SessionChannel, Target } from "./deliveries.js";
 
 /** Events older than this cannot be deduplicated any more: the ledger's horizon (DESIGN 3). */
 export const LEDGER_HORIZON_MS = 30 * 24 * 3_600_000;
@@ -24,7 +23,7 @@ export interface RouterDeps {
   readonly logger: Logger;
   readonly nowMs: () => number;
   /** Calls the session's actor; throws Problem (retryable) when it cannot be reached. */
-  readonly deliver: (target: Target, channel: ChannelName, text: string) => Promise<void>;
+  readonly deliver: (target: Target, channel: SessionChannel, text: string) => Promise<void>;
 }
 
 const Addressed = z.object({ actorId: z.string(), tenant: z.string(), sessionId: z.string() });
@@ -33,7 +32,7 @@ export class Router {
   constructor(private readonly deps: RouterDeps) {}
 
   /** Handles one delivery. Throwing means RETRY. */
-  async handle(channel: ChannelName, text: string): Promise<DeliveryStatus> {
+  async handle(channel: SessionChannel, text: string): Promise<DeliveryStatus> {
     let envelope: Envelope | undefined;
     let target: Target;
     try {
@@ -49,7 +48,7 @@ export class Router {
     return "SUCCESS";
   }
 
-  #target(channel: ChannelName, envelope: Envelope): Target {
+  #target(channel: SessionChannel, envelope: Envelope): Target {
     if (channel !== "tasks") {
       const parsed = Addressed.safeParse(JSON.parse(envelope.data));
       if (!parsed.success) throw new Problem("validation_failed", `${envelope.type} ${envelope.id} names no session: tenant, sessionId and actorId are expected in its data`);

@@ -63,7 +63,7 @@ export class SessionService {
       tick: (actorId) => this.tick(actorId),
       takeNext: async (actorId) => { await this.run(actorId, takeNext(this.source)); },
       confirm: async (actorId, rowIds) => {
-        await this.run(actorId, async (context) => agentOf(context.state) === undefined ? undefined : { ...this.base(context), type: "ConfirmPublications", rowIds });
+        await this.run(actorId, (context) => agentOf(context.state) === undefined ? undefined : { ...this.base(context), type: "ConfirmPublications", rowIds });
       },
     });
   }

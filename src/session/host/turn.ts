@@ -16,8 +16,9 @@ import type { Clock } from "../../platform/clock.js";
 import type { Logger } from "../../platform/log.js";
 import { decide } from "../core/decide.js";
 import type { Decision, SessionCommand } from "../core/command.js";
-import { entryDigest, evolveAll } from "../core/evolve.js";
-import { guardEvents } from "../core/guard.js";
+import { entryDigest } from "../core/digest.js";
+import { evolveAll } from "../core/evolve.js";
+import { guardEvents } from "../core/rest.js";
 import { NEW_SESSION, type SessionState } from "../core/state.js";
 import { SessionCache, type CachedSession } from "./cache.js";
 import { ledgerRowsOf } from "./ledger.js";
@@ -41,7 +42,7 @@ export interface TurnContext {
 }
 
 /** Gives the command for the state it finds, or undefined when there is nothing to do. */
-export type BuildCommand = (context: TurnContext) => Promise<SessionCommand | undefined>;
+export type BuildCommand = (context: TurnContext) => SessionCommand | undefined | Promise<SessionCommand | undefined>;
 
 export interface TurnOutcome {
   readonly decision: Decision;
@@ -123,7 +124,7 @@ export class Turns {
     const previousDigest = before.status === "NEW" ? "" : before.journalDigest;
     const plain = turn.decision.events;
     const withoutGuard = evolveAll(before, plain, { rev, atMs, digest: "" });
-    const events = [...plain, ...guardEvents(before, withoutGuard, atMs)];
+    const events = [...plain, ...guardEvents(before, withoutGuard)];
     const digest = entryDigest(previousDigest, events);
     const entry: JournalEntry = { v: JOURNAL_VERSION, actorId, rev, commitId: randomUUID(), atMs, command: turn.command, host: this.deps.host, digest, events };
     return { entry, after: evolveAll(before, events, { rev, atMs, digest }) };
@@ -132,16 +133,16 @@ export class Turns {
   /** True when written. A commit whose reply was lost meets itself by its commit id (DESIGN 3). */
   async #written(write: TurnWrite): Promise<boolean> {
     const { actorId, entry } = write;
-    let lost: unknown;
+    let lost: Error | undefined;
     try {
       if (await this.deps.store.commit(write) === "committed") return true;
     } catch (error) {
-      lost = error;
+      lost = error instanceof Error ? error : new Error("the commit failed", { cause: error });
     }
     this.#cache.drop(actorId);
     const [stored] = await this.deps.store.readEntries(actorId, entry.rev, entry.rev);
     if (stored?.commitId === entry.commitId) return true;
-    if (lost !== undefined) throw lost instanceof Error ? lost : new Error(String(lost));
+    if (lost !== undefined) throw lost;
     return false;
   }
 

@@ -45,14 +45,15 @@ function closeApprovals(draft: Draft, run: Run, ending: Ending): void {
 function settleForEnd(draft: Draft, call: ToolCall, ending: Ending): void {
   const { phase } = call.life;
   if (phase === "dispatched" && call.effects !== "none") return; // waits for proof
-  if (phase === "unknown") return settleUnknown(draft, call);
+  if (phase === "unknown") { settleUnknown(draft, call); return; }
   if (phase === "waiting_retry" && call.unproven === true) {
     draft.emit({ type: "ToolOutcomeUnknown", callId: call.callId, try: call.life.try, reason: "the run ended before an earlier try was proven" });
-    return settleUnknown(draft, call);
+    settleUnknown(draft, call);
+    return;
   }
-  if (phase === "escalated") return recordResult(draft, call, "failed", plain("failed, and given up"));
+  if (phase === "escalated") { recordResult(draft, call, "failed", plain("failed, and given up")); return; }
   const status = ending.outcome === "expired" ? "expired" : "cancelled";
-  return recordResult(draft, call, status, plain(`${status} before it ran: ${clip(ending.text, MAX_MESSAGE)}`));
+  recordResult(draft, call, status, plain(`${status} before it ran: ${clip(ending.text, MAX_MESSAGE)}`));
 }
 
 /** A call whose outcome nobody will be asked about any more: the dead letters show it to people (I6). */

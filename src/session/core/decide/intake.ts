@@ -72,8 +72,8 @@ function startRun(draft: Draft, item: Waiting, about: { prepared: PreparedInput;
   });
   const run = draft.run;
   if (run === undefined) return;
-  if (item.expiresAtMs !== undefined && item.expiresAtMs <= draft.atMs) return expireRun(draft);
-  if (!check.ok) return finishRun(draft, { outcome: "rejected", code: check.code, text: check.message });
+  if (item.expiresAtMs !== undefined && item.expiresAtMs <= draft.atMs) { expireRun(draft); return; }
+  if (!check.ok) { finishRun(draft, { outcome: "rejected", code: check.code, text: check.message }); return; }
   startModel(draft, run, about.prepared.reserveUsd);
 }
 

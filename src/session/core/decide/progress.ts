@@ -21,24 +21,27 @@ export function expireRun(draft: Draft): void {
 export function advance(draft: Draft, reserveUsd: number): void {
   const run = draft.run;
   if (run === undefined || openCallsOf(run).length > 0 || draft.model !== undefined) return;
-  if (run.ending !== undefined) return finishRun(draft, run.ending);
+  if (run.ending !== undefined) { finishRun(draft, run.ending); return; }
   if (draft.session.approvals.length > 0) return;
   startModel(draft, run, reserveUsd);
 }
 
 /** The next model call, unless time, reflections, steps or budget forbid it. Nothing may be outstanding. */
 export function startModel(draft: Draft, run: Run, reserveUsd: number): void {
-  if (isExpired(run, draft.atMs)) return expireRun(draft);
+  if (isExpired(run, draft.atMs)) { expireRun(draft); return; }
   const { maxReflections } = draft.command.limits;
   if (run.reflections > maxReflections) {
-    return escalateRun(draft, run, "reflection_limit", `${String(run.reflections)} tool failures in a row went back to the model; the limit is ${String(maxReflections)}`);
+    escalateRun(draft, run, "reflection_limit", `${String(run.reflections)} tool failures in a row went back to the model; the limit is ${String(maxReflections)}`);
+    return;
   }
   if (run.steps >= run.maxSteps) {
-    return escalateRun(draft, run, "step_limit", `the run has used its ${String(run.maxSteps)} steps; raise the limit or give up`);
+    escalateRun(draft, run, "step_limit", `the run has used its ${String(run.maxSteps)} steps; raise the limit or give up`);
+    return;
   }
   if (run.spentUsd + reserveUsd > run.budgetUsd) {
     const cost = `the next model call may cost ${String(reserveUsd)} USD`;
-    return escalateRun(draft, run, "budget", `${cost}; ${String(run.spentUsd)} of ${String(run.budgetUsd)} USD are spent; raise the budget or give up`);
+    escalateRun(draft, run, "budget", `${cost}; ${String(run.spentUsd)} of ${String(run.budgetUsd)} USD are spent; raise the budget or give up`);
+    return;
   }
   draft.emit({ type: "ModelCallStarted", runId: run.runId, step: run.steps + 1, attempt: run.attempt + 1, host: draft.command.host, reservedUsd: reserveUsd });
 }
@@ -55,11 +58,11 @@ export function dispatchCall(draft: Draft, callId: string, attempt: number): voi
   const { run } = draft;
   const call = draft.call(callId);
   if (run === undefined || call === undefined) return;
-  if (run.ending === undefined && isExpired(run, draft.atMs)) return expireRun(draft);
-  if (blockedBy(draft, call)) return recordResult(draft, call, "failed", plain(BLOCKED));
+  if (run.ending === undefined && isExpired(run, draft.atMs)) { expireRun(draft); return; }
+  if (blockedBy(draft, call)) { recordResult(draft, call, "failed", plain(BLOCKED)); return; }
   const grant = call.grant ?? { issuedAtMs: draft.atMs, expiresAtMs: draft.atMs + GRANT_TTL_MS };
   const deadlineAtMs = draft.atMs + call.timeoutMs + TOOL_GRACE_MS;
-  if (deadlineAtMs > grant.expiresAtMs) return grantTooOld(draft, call);
+  if (call.grant !== undefined && deadlineAtMs > grant.expiresAtMs) { grantTooOld(draft, call); return; }
   draft.emit({ type: "ToolCallDispatched", callId, try: attempt, deadlineAtMs, grantIssuedAtMs: grant.issuedAtMs, grantExpiresAtMs: grant.expiresAtMs });
 }
 

@@ -1,6 +1,7 @@
 /** Owns: how dead letters, publications, window and guard fold into the state. */
 import type { SessionEventOf } from "../../../contracts/journal.js";
 import { addRow, dropRows, withCall, withCommon, type EntryAt, type Parts } from "../parts.js";
+import type { SessionCommon } from "../state.js";
 import type { AppliersOf } from "./applier.js";
 import { advanceTo } from "./window.js";
 
@@ -22,11 +23,16 @@ function reasked(parts: Parts, event: SessionEventOf<"PublicationRepeated">, ent
   return withCommon(asked, { outbox: [...asked.common.outbox, row] });
 }
 
+function guardOf(event: SessionEventOf<"GuardArmed">): SessionCommon["guard"] {
+  const { generation, periodMs, dueAtMs } = event;
+  return { generation, armed: true, periodMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) };
+}
+
 export const bookAppliers: AppliersOf<"DeadLetterRecorded" | "PublicationsCleared" | "PublicationRepeated" | "WindowAdvanced" | "GuardArmed" | "GuardReleased"> = {
   DeadLetterRecorded: (parts, event, entry) => addRow(parts, { rowId: `dead:${event.deadLetterId}`, kind: "dead_letter", subject: event.deadLetterId }, entry),
   PublicationsCleared: (parts, event) => dropRows(parts, (row) => event.rowIds.includes(row.rowId)),
   PublicationRepeated: repeated,
   WindowAdvanced: (parts, event) => advanceTo(parts, event.fromRev),
-  GuardArmed: (parts, event) => withCommon(parts, { guard: { generation: event.generation, armed: true, periodMs: event.periodMs } }),
-  GuardReleased: (parts, event) => withCommon(parts, { guard: { ...parts.common.guard, generation: event.generation, armed: false } }),
+  GuardArmed: (parts, event) => withCommon(parts, { guard: guardOf(event) }),
+  GuardReleased: (parts, event) => withCommon(parts, { guard: { generation: event.generation, armed: false, periodMs: parts.common.guard.periodMs } }),
 };

@@ -24,6 +24,13 @@ function dispatched(parts: Parts, event: SessionEventOf<"ToolCallDispatched">, e
   return addRow(dropToolRows(moved, event.callId), { rowId: `tool:${event.callId}:${String(event.try)}`, kind: "tool_request", subject: event.callId }, entry);
 }
 
+function claimed(parts: Parts, event: SessionEventOf<"ToolCallClaimed">): Parts {
+  const row = parts.common.outbox.find((open) => open.kind === "tool_request" && open.subject === event.callId);
+  return withCall(dropToolRows(parts, event.callId), event.callId, ({ life }) => (
+    life.phase === "dispatched" ? { life: { ...life, claimedBy: event.worker, publications: row?.publication ?? life.publications ?? 1 } } : {}
+  ));
+}
+
 function tryFailed(parts: Parts, event: SessionEventOf<"ToolTryFailed">): Parts {
   const { retryAtMs } = event;
   return withCall(dropToolRows(parts, event.callId), event.callId, (call) => ({
@@ -62,9 +69,7 @@ export const callAppliers: AppliersOf<
   ToolCallAllowed: (parts) => parts,
   ToolCallDenied: (parts) => parts,
   ToolCallDispatched: dispatched,
-  ToolCallClaimed: (parts, event) => withCall(dropToolRows(parts, event.callId), event.callId, (call) => (
-    call.life.phase === "dispatched" ? { life: { ...call.life, claimedBy: event.worker } } : {}
-  )),
+  ToolCallClaimed: claimed,
   ToolTryFailed: tryFailed,
   ToolOutcomeUnknown: outcomeUnknown,
   ToolResultRecorded: resultRecorded,

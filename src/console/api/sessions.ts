@@ -1,0 +1,93 @@
+/** Owns: the routes of sessions. Lists come from the read model; one session comes from its actor, with the read model as fallback. */
+import { randomUUID } from "node:crypto";
+import type { Express } from "express";
+import { z } from "zod";
+import type { SessionView } from "../../contracts/api.js";
+import { actorIdOf, eventKeyOf, SessionId } from "../../contracts/ids.js";
+import { SESSION_STATUSES, SessionStatus } from "../../contracts/journal.js";
+import { SESSION_CANCEL, SessionCancel } from "../../contracts/messages.js";
+import { Problem } from "../../contracts/problems.js";
+import type { Authenticated } from "../../platform/apikeys.js";
+import { CONSOLE_SOURCE, envelopeFor } from "../envelopes.js";
+import { openRecords } from "../read-model/approvals.js";
+import { findSummary, listSessions } from "../read-model/sessions.js";
+import { callerWith, PAGE_QUERY, pageRequest, pathId, readBody, readQuery } from "./access.js";
+import { audited, type ApiContext } from "./context.js";
+
+const SESSION_QUERY = { ...PAGE_QUERY, status: z.string().optional(), agent: z.string().max(64).optional(), q: z.string().max(200).optional() };
+const JOURNAL_QUERY = { after: z.coerce.number().int().min(0).default(0), limit: z.coerce.number().int().min(1).max(500).default(100) };
+
+export function sessionRoutes(app: Express, context: ApiContext): void {
+  const { db, deps } = context;
+
+  app.get("/v1/sessions", async (req, res) => {
+    const caller = callerWith(deps.authenticator, req, "read");
+    const query = readQuery(req, SESSION_QUERY);
+    res.json(await listSessions(db, { ...pageRequest(query), tenant: caller.tenant, statuses: statusesOf(query.status), agent: query.agent, text: query.q }));
+  });
+
+  app.get("/v1/sessions/:id", async (req, res) => {
+    const caller = callerWith(deps.authenticator, req, "read");
+    res.json(await viewOf(context, caller, pathId(req)));
+  });
+
+  app.get("/v1/sessions/:id/journal", async (req, res) => {
+    const caller = callerWith(deps.authenticator, req, "read");
+    const query = readQuery(req, JOURNAL_QUERY);
+    const page = await deps.sessions.readJournal(actorOf(caller, pathId(req)), query.after, query.limit);
+    if (page === undefined) throw notThere(pathId(req), caller);
+    res.json(page);
+  });
+
+  app.post("/v1/sessions/:id/cancel", async (req, res) => {
+    const caller = callerWith(deps.authenticator, req, "operate");
+    const sessionId = pathId(req);
+    const body = readBody(req, SessionCancel);
+    const actorId = actorOf(caller, sessionId);
+    if (await knownView(context, actorId) === undefined) throw notThere(sessionId, caller);
+    const eventId = req.header("idempotency-key")?.slice(0, 300) ?? randomUUID();
+    const key = eventKeyOf(CONSOLE_SOURCE, eventId);
+    await audited(context, req, { caller, action: "session.cancel", target: sessionId, reason: body.reason, detail: { runId: body.runId ?? null, eventId } }, async () => {
+      await deps.tasks.publish(envelopeFor({ id: eventId, type: SESSION_CANCEL, tenant: caller.tenant, sessionId, data: body, atMs: deps.clock.nowMs(), by: caller.principal }));
+      return { outcome: "published", result: undefined };
+    });
+    // The broker has the command; whether a run was cancelled shows in the session.
+    res.status(202).json({ sessionId, eventId, eventSource: CONSOLE_SOURCE, eventKey: key, links: { session: `/v1/sessions/${encodeURIComponent(sessionId)}` } });
+  });
+}
+
+/** Throws Problem `session_not_found`. */
+async function viewOf(context: ApiContext, caller: Authenticated, sessionId: string): Promise<SessionView & { stale: boolean }> {
+  const view = await knownView(context, actorOf(caller, sessionId));
+  if (view === undefined) throw notThere(sessionId, caller);
+  return view;
+}
+
+/** The session's own word, or where it does not answer what is known here, marked `stale`. */
+async function knownView({ db, deps }: ApiContext, actorId: string): Promise<(SessionView & { stale: boolean }) | undefined> {
+  try {
+    const view = await deps.sessions.readSession(actorId);
+    return view === undefined ? undefined : { ...view, stale: false };
+  } catch (error) {
+    const summary = await findSummary(db, actorId);
+    if (summary === undefined) throw error;
+    return { summary, approvals: await openRecords(db, actorId), recentRuns: [], unknownCalls: [], stale: true };
+  }
+}
+
+function actorOf(caller: Authenticated, sessionId: string): string {
+  if (!SessionId.safeParse(sessionId).success) throw new Problem("bad_request", "the session id has control characters or more than 200 characters");
+  return actorIdOf(caller.tenant, sessionId);
+}
+
+function notThere(sessionId: string, caller: Authenticated): Problem {
+  return new Problem("session_not_found", `there is no session ${sessionId} in tenant ${caller.tenant}`, { hint: "docket session list" });
+}
+
+function statusesOf(text: string | undefined): string[] | undefined {
+  if (text === undefined) return undefined;
+  const words = text.split(",");
+  const wrong = words.find((word) => !SessionStatus.safeParse(word).success);
+  if (wrong !== undefined) throw new Problem("validation_failed", `status: got ${JSON.stringify(wrong)}, expected some of ${SESSION_STATUSES.join(", ")}`, { errors: [{ path: "status", message: `unknown status ${wrong}` }] });
+  return words;
+}

@@ -1,0 +1,28 @@
+/** Owns: what an operator can set at the console, with its defaults. src/main fills it from file, environment and flags. */
+import { z } from "zod";
+
+const ms = (fallback: number, what: string) => z.number().int().positive().default(fallback).describe(what);
+const count = ms;
+
+export const ConsoleConfig = z.object({
+  database: z.string().default(".docket/console.db").describe("SQLite file of the read model; `:memory:` keeps nothing"),
+  decisionTtlMs: ms(300_000, "How long a signed decision is valid on its way to the session"),
+  verdictWaitMs: ms(10_000, "How long a decision's request waits for the session's verdict before it answers 202"),
+  verdictPollMs: ms(100, "Pause between two looks for the verdict; grows fivefold"),
+  trustProxyHops: z.number().int().min(0).default(0).describe("Proxies in front whose X-Forwarded-For is believed"),
+  rateLimitPerMinute: count(1_200, "Requests per minute and client address"),
+  bodyLimitBytes: count(512 * 1024, "Largest request body"),
+  nudge: z.object({
+    everyMs: ms(15_000, "Pause between looks for sessions that missed their due time"),
+    overdueMs: ms(60_000, "A session is nudged when its due time passed by this much"),
+    batch: count(50, "Most sessions nudged at one look"),
+    backoffCapMs: ms(3_600_000, "Longest pause between nudges of one session"),
+  }).prefault({}),
+  retention: z.object({
+    everyMs: ms(3_600_000, "Pause between clean-ups"),
+    decidedMs: ms(90 * 86_400_000, "How long closed approvals and settled dead letters are kept"),
+    sessionMs: ms(90 * 86_400_000, "How long a session that does nothing stays in the lists"),
+    auditMs: ms(365 * 86_400_000, "How long audit rows are kept"),
+  }).prefault({}),
+});
+export type ConsoleConfig = z.infer<typeof ConsoleConfig>;

@@ -1,0 +1,88 @@
+/**
+ * Owns: putting the console together: read model, intake of its three subscriptions, API, and the periodic work (nudges, gaps
+ * in journals, forgetting). It looks on: nothing here holds a session's state, and losing the file loses only lists, dead
+ * letters and the audit.
+ */
+import type { Express } from "express";
+import { rateLimit } from "express-rate-limit";
+import { Problem } from "../contracts/problems.js";
+import { createHttpApp, finishRoutes, rawBody, sendProblem } from "../platform/http.js";
+import { errorFields } from "../platform/log.js";
+import { approvalRoutes } from "./api/approvals.js";
+import type { ApiContext } from "./api/context.js";
+import { deadLetterRoutes } from "./api/dead-letters.js";
+import { sessionRoutes } from "./api/sessions.js";
+import type { ConsoleConfig } from "./config.js";
+import { createIntake, type Intake } from "./intake/intake.js";
+import { createProjector } from "./intake/projector.js";
+import { nudgeOverdue } from "./nudger.js";
+import type { ConsoleDeps } from "./ports.js";
+import { openReadModel } from "./read-model/database.js";
+import { forgetOld } from "./read-model/retention.js";
+
+export interface Console extends Intake {
+  /** For the public port. */
+  readonly publicApp: Express;
+  /** Starts the periodic work. */
+  start(): void;
+  stop(): Promise<void>;
+  /** One round of the periodic work, now (tests turn the clock). */
+  lookAround(): Promise<void>;
+}
+
+const GAPS_PER_LOOK = 20;
+
+export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console {
+  const db = openReadModel(config.database);
+  const projector = createProjector(db, deps.sessions, deps.logger);
+  const intake = createIntake(db, projector, deps);
+  let forgottenAtMs = 0;
+  const lookAround = async (): Promise<void> => {
+    await nudgeOverdue(db, config.nudge, deps);
+    await projector.repairGaps(GAPS_PER_LOOK);
+    const nowMs = deps.clock.nowMs();
+    if (nowMs - forgottenAtMs < config.retention.everyMs) return;
+    await forgetOld(db, config.retention, nowMs);
+    forgottenAtMs = nowMs;
+  };
+  let timer: NodeJS.Timeout | undefined;
+  let looking: Promise<void> = Promise.resolve();
+  const schedule = (): void => {
+    timer = setTimeout(() => {
+      looking = lookAround().catch((error: unknown) => { deps.logger.warn(errorFields(error), "a look around failed"); }).then(schedule);
+    }, config.nudge.everyMs);
+    timer.unref();
+  };
+  return {
+    ...intake,
+    publicApp: publicAppOf({ db, deps, config, intake }),
+    lookAround,
+    start: schedule,
+    async stop() {
+      clearTimeout(timer);
+      await looking;
+      clearTimeout(timer); // the look that just ended has scheduled the next
+      await db.destroy();
+    },
+  };
+}
+
+function publicAppOf(context: ApiContext): Express {
+  const { config, deps } = context;
+  const app = createHttpApp();
+  app.set("trust proxy", config.trustProxyHops);
+  app.get("/healthz", (_req, res) => { res.json({ status: "ok" }); });
+  app.use(rateLimit({
+    windowMs: 60_000, limit: config.rateLimitPerMinute, standardHeaders: "draft-8", legacyHeaders: false,
+    handler: (_req, res) => { sendProblem(res, new Problem("rate_limited", "too many requests from this address", { hint: "wait as long as Retry-After says" })); },
+  }));
+  app.use(rawBody(config.bodyLimitBytes));
+  app.get("/", (_req, res) => {
+    res.json({ name: "docket console", routes: ["/v1/sessions", "/v1/approvals", "/v1/dead-letters", "/v1/audit", "/healthz"] });
+  });
+  sessionRoutes(app, context);
+  approvalRoutes(app, context);
+  deadLetterRoutes(app, context);
+  finishRoutes(app, deps.logger);
+  return app;
+}

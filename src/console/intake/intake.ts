@@ -1,0 +1,57 @@
+/**
+ * Owns: what the console does with deliveries. RETRY only for failures of the way (its own database, the broker for
+ * the receipt); a message that does not fit becomes a dead letter right here, so nothing is refused and nothing blocks.
+ */
+import type { Envelope } from "../../contracts/cloudevent.js";
+import { APPROVAL_RECEIVED, PendingApproval } from "../../contracts/decisions.js";
+import { JournalAppended } from "../../contracts/journal.js";
+import type { DeliveryStatus } from "../../contracts/messages.js";
+import { errorFields } from "../../platform/log.js";
+import { envelopeFor } from "../envelopes.js";
+import type { ConsoleDeps } from "../ports.js";
+import { putPending } from "../read-model/approvals.js";
+import type { ReadModel } from "../read-model/database.js";
+import { putDeadLetter } from "../read-model/dead-letters.js";
+import { letterOf, readData, unusableLetter } from "./letters.js";
+import type { Projector } from "./projector.js";
+
+export interface Intake {
+  handleJournal(text: string): Promise<DeliveryStatus>;
+  handleApprovalPending(text: string): Promise<DeliveryStatus>;
+  handleDeadLetter(text: string): Promise<DeliveryStatus>;
+}
+
+export function createIntake(db: ReadModel, projector: Projector, deps: Pick<ConsoleDeps, "tasks" | "clock" | "logger">): Intake {
+  const settle = async (what: string, work: () => Promise<void>): Promise<DeliveryStatus> => {
+    try {
+      await work();
+      return "SUCCESS";
+    } catch (error) {
+      deps.logger.warn({ what, ...errorFields(error) }, "a delivery failed on the way and will be repeated");
+      return "RETRY";
+    }
+  };
+  return {
+    handleJournal: (text) => settle("journal", async () => {
+      const read = readData(text, JournalAppended);
+      if (read.ok) await projector.project(read.data);
+      else await putDeadLetter(db, unusableLetter(text, deps.clock.nowMs(), "journal", read.message), deps.clock.nowMs());
+    }),
+    handleApprovalPending: (text) => settle("approval", async () => {
+      const read = readData(text, PendingApproval);
+      if (!read.ok) {
+        await putDeadLetter(db, unusableLetter(text, deps.clock.nowMs(), "approval", read.message), deps.clock.nowMs());
+        return;
+      }
+      await putPending(db, read.data);
+      await deps.tasks.publish(receiptFor(read.envelope, read.data, deps.clock.nowMs()));
+    }),
+    handleDeadLetter: (text) => settle("dead letter", () => putDeadLetter(db, letterOf(text, deps.clock.nowMs()), deps.clock.nowMs())),
+  };
+}
+
+/** Its id follows the publication it answers: a repeated publication means that the receipt before may be lost. */
+function receiptFor(received: Envelope, pending: PendingApproval, atMs: number): Envelope {
+  const { approvalId, version } = pending.record;
+  return envelopeFor({ id: `received:${received.id}`, type: APPROVAL_RECEIVED, tenant: pending.tenant, sessionId: pending.sessionId, data: { approvalId, version }, atMs, causationId: received.id });
+}

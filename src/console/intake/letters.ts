@@ -1,0 +1,79 @@
+/**
+ * Owns: making a dead letter of anything that arrives on the dead-letter topic (I14). Docket's own apps send DeadLetter
+ * records; the sidecar, as a last resort, forwards the dead event itself, without reason or count; and raw bytes come as they are.
+ */
+import type { ZodType } from "zod";
+import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
+import { CHANNELS, DEAD_LETTER_TOPIC } from "../../contracts/channels.js";
+import { APPROVAL_PENDING, DECISION_MADE } from "../../contracts/decisions.js";
+import { sha256Hex } from "../../contracts/ids.js";
+import { JOURNAL_APPENDED } from "../../contracts/journal.js";
+import { DEAD_LETTERED, DeadLetter, type DeadLetterKind } from "../../contracts/messages.js";
+import { TOOL_CLAIMED, TOOL_COMPLETED, TOOL_REQUESTED } from "../../contracts/tools.js";
+
+const KINDS: Readonly<Record<string, { kind: DeadLetterKind; topic: string }>> = {
+  [TOOL_REQUESTED]: { kind: "tool_request", topic: CHANNELS.toolRequests.topic },
+  [TOOL_CLAIMED]: { kind: "tool_result", topic: CHANNELS.toolResults.topic },
+  [TOOL_COMPLETED]: { kind: "tool_result", topic: CHANNELS.toolResults.topic },
+  [DECISION_MADE]: { kind: "decision", topic: CHANNELS.approvalsResolved.topic },
+  [JOURNAL_APPENDED]: { kind: "journal", topic: CHANNELS.journal.topic },
+  [APPROVAL_PENDING]: { kind: "approval", topic: CHANNELS.approvalsPending.topic },
+};
+
+/** Never throws. The same text gives the same id, so a repeated delivery is one letter. */
+export function letterOf(text: string, nowMs: number): DeadLetter {
+  const envelope = readable(text);
+  if (envelope === undefined) return rawLetter(text, nowMs, { kind: "unreadable", reason: "unreadable", message: "what arrived on the dead-letter topic is not a CloudEvent" });
+  if (envelope.type !== DEAD_LETTERED) {
+    return rawLetter(text, nowMs, { kind: KINDS[envelope.type]?.kind ?? "event", reason: "forwarded_by_sidecar", message: "the sidecar gave up on the event; it does not say why" }, envelope);
+  }
+  const parsed = DeadLetter.safeParse(dataOf(envelope));
+  return parsed.success ? parsed.data
+    : rawLetter(text, nowMs, { kind: "unreadable", reason: "unreadable", message: `a dead letter that does not fit its own schema: ${parsed.error.issues[0]?.message ?? ""}` }, envelope);
+}
+
+/** A letter for a message of the console's own subscriptions that does not fit. */
+export function unusableLetter(text: string, nowMs: number, kind: "journal" | "approval", message: string): DeadLetter {
+  return rawLetter(text, nowMs, { kind, reason: "validation_failed", message }, readable(text));
+}
+
+/** The data of an envelope, if it fits. */
+export function readData<T>(text: string, schema: ZodType<T>): { ok: true; envelope: Envelope; data: T } | { ok: false; message: string } {
+  try {
+    const envelope = parseEnvelope(text);
+    const parsed = schema.safeParse(dataOf(envelope));
+    if (parsed.success) return { ok: true, envelope, data: parsed.data };
+    return { ok: false, message: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.map(String).join(".")}: ${issue.message}`).join("; ") };
+  } catch (error) {
+    return { ok: false, message: error instanceof Error ? error.message : String(error) };
+  }
+}
+
+function rawLetter(text: string, nowMs: number, what: Pick<DeadLetter, "kind" | "reason" | "message">, envelope?: Envelope): DeadLetter {
+  // daprd stamps topic and trace anew on each forward: what identifies an event is its source, id and data.
+  const identity = envelope === undefined ? text : `${envelope.type}\n${envelope.source}\n${envelope.id}\n${envelope.data}`;
+  return {
+    deadLetterId: `dl_${sha256Hex(identity).slice(0, 24)}`, ...what,
+    topic: envelope === undefined ? DEAD_LETTER_TOPIC : (KINDS[envelope.type]?.topic ?? CHANNELS.tasks.topic), app: "console", tries: 0,
+    ...(envelope?.tenant === undefined ? {} : { tenant: envelope.tenant }),
+    ...(envelope?.subject === undefined ? {} : { sessionId: envelope.subject }),
+    ...(envelope === undefined ? {} : { envelope: EnvelopeAttributes.parse(envelope) }),
+    payload: text, payloadEncoding: "utf8", firstFailedAtMs: nowMs, lastFailedAtMs: nowMs,
+  };
+}
+
+function readable(text: string): Envelope | undefined {
+  try {
+    return parseEnvelope(text);
+  } catch {
+    return undefined;
+  }
+}
+
+function dataOf(envelope: Envelope): unknown {
+  try {
+    return JSON.parse(envelope.data);
+  } catch {
+    return undefined;
+  }
+}

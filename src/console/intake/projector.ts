@@ -1,0 +1,85 @@
+/**
+ * Owns: folding journal entries into the read model. Each entry's changes win by revision, so that any order, gaps and
+ * repetitions lead to the same tables. A gap is closed by reading the missing entries from the session itself; while
+ * that fails the gap is remembered, and `repairGaps` tries again.
+ */
+import type { Kysely } from "kysely";
+import type { JournalAppended, JournalEntry, SessionEvent } from "../../contracts/journal.js";
+import { errorFields, type Logger } from "../../platform/log.js";
+import type { Sessions } from "../ports.js";
+import { positionOf, putClosing, putOpening } from "../read-model/approvals.js";
+import type { JournalHeadRow, ReadModel, Tables } from "../read-model/database.js";
+import { putSummary } from "../read-model/sessions.js";
+
+const PAGE = 200;
+
+export interface Projector {
+  project(appended: JournalAppended): Promise<void>;
+  /** Tries to close the gaps that are left; at most `limit` sessions. */
+  repairGaps(limit: number): Promise<void>;
+}
+
+export function createProjector(db: ReadModel, sessions: Pick<Sessions, "readJournal">, logger: Logger): Projector {
+  const catchUp = async (actorId: string): Promise<void> => {
+    try {
+      await closeGap(db, sessions, actorId);
+    } catch (error) {
+      logger.warn({ actorId, ...errorFields(error) }, "a gap in a session's journal stays open for now");
+    }
+  };
+  return {
+    async project({ entry, summary }) {
+      const head = await db.transaction().execute(async (trx) => {
+        await applyEntry(trx, entry);
+        await putSummary(trx, summary);
+        return advanceHead(trx, entry.actorId, entry.rev);
+      });
+      if (head.head_rev < head.max_rev) await catchUp(entry.actorId);
+    },
+    async repairGaps(limit) {
+      const gaps = await db.selectFrom("journal_heads").selectAll().whereRef("head_rev", "<", "max_rev").limit(limit).execute();
+      for (const gap of gaps) await catchUp(gap.actor_id);
+    },
+  };
+}
+
+async function closeGap(db: ReadModel, sessions: Pick<Sessions, "readJournal">, actorId: string): Promise<void> {
+  for (;;) {
+    const head = await headOf(db, actorId);
+    if (head.head_rev >= head.max_rev) return;
+    const page = await sessions.readJournal(actorId, head.head_rev, PAGE);
+    const entries = page?.entries ?? [];
+    const last = entries[entries.length - 1]?.rev ?? 0;
+    // Entries that no longer exist (retention, a deleted session) will not come: what is known stands.
+    const reached = last > head.head_rev ? last : head.max_rev;
+    await db.transaction().execute(async (trx) => {
+      for (const entry of entries) await applyEntry(trx, entry);
+      await trx.updateTable("journal_heads").set({ head_rev: reached, max_rev: Math.max(reached, head.max_rev) }).where("actor_id", "=", actorId).execute();
+    });
+  }
+}
+
+async function advanceHead(db: Kysely<Tables>, actorId: string, rev: number): Promise<JournalHeadRow> {
+  const head = await headOf(db, actorId);
+  const next = { head_rev: rev === head.head_rev + 1 ? rev : head.head_rev, max_rev: Math.max(head.max_rev, rev) };
+  await db.insertInto("journal_heads").values({ actor_id: actorId, ...next }).onConflict((oc) => oc.column("actor_id").doUpdateSet(next)).execute();
+  return { actor_id: actorId, ...next };
+}
+
+async function headOf(db: Kysely<Tables>, actorId: string): Promise<JournalHeadRow> {
+  const row = await db.selectFrom("journal_heads").selectAll().where("actor_id", "=", actorId).executeTakeFirst();
+  return row ?? { actor_id: actorId, head_rev: 0, max_rev: 0 };
+}
+
+async function applyEntry(db: Kysely<Tables>, entry: JournalEntry): Promise<void> {
+  for (const [index, event] of entry.events.entries()) await applyEvent(db, entry, event, positionOf(entry.rev, index));
+}
+
+/** The events that change what lists show; the summary carries the rest. */
+async function applyEvent(db: Kysely<Tables>, entry: JournalEntry, event: SessionEvent, position: number): Promise<void> {
+  const closing = { actorId: entry.actorId, position, atMs: entry.atMs };
+  if (event.type === "ApprovalOpened" || event.type === "Escalated") await putOpening(db, entry.actorId, position, event.record);
+  else if (event.type === "DecisionRecorded" && event.final) await putClosing(db, { ...closing, approvalId: event.approvalId, as: "decided", by: event.principal.id, decision: event.kind });
+  else if (event.type === "ApprovalExpired") await putClosing(db, { ...closing, approvalId: event.approvalId, as: "expired", decision: event.action });
+  else if (event.type === "ApprovalWithdrawn") await putClosing(db, { ...closing, approvalId: event.approvalId, as: "withdrawn", decision: event.reason });
+}

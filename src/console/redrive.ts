@@ -1,0 +1,86 @@
+/**
+ * Owns: what a redrive does for each kind of dead letter.
+ *
+ * - `event`: a SESSION_REDRIVE command on the tasks channel; the session makes a new event of it (new id and expiry, `causationid`).
+ * - `unreadable`: the same, with an edited payload that is a CloudEvent. Without one there is nothing to send.
+ * - `journal`, `approval`: taken into the read model again, here.
+ * - `tool_request`, `tool_result`, `decision`: refused. The call's result went to the model or to a person long ago, a
+ *   grant is minted once, and a signed decision is for one moment: ask the session anew instead.
+ *
+ * The command's id is made of letter and redrive number, so repeating a redrive whose answer was lost has no second effect.
+ */
+import type { DeadLetterItem } from "../contracts/api.js";
+import { parseEnvelope, serializeEnvelope, EnvelopeAttributes, type Envelope } from "../contracts/cloudevent.js";
+import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_REDRIVE, type DeadLetter } from "../contracts/messages.js";
+import { Problem } from "../contracts/problems.js";
+import type { Authenticated } from "../platform/apikeys.js";
+import { envelopeFor } from "./envelopes.js";
+
+export interface RedriveRequest { readonly reason: string; readonly payload?: string | undefined; readonly redrive?: number | undefined }
+export type RedrivePlan =
+  | { readonly action: "send"; readonly redrive: number; readonly sessionId: string; readonly command: Envelope }
+  | { readonly action: "take-in"; readonly redrive: number; readonly kind: "journal" | "approval"; readonly text: string };
+
+/** Throws Problem where the letter cannot be redriven, saying what to do instead. */
+export function planRedrive(item: DeadLetterItem, request: RedriveRequest, caller: Authenticated, nowMs: number): RedrivePlan {
+  const { letter } = item;
+  const redrive = redriveNumber(item, request.redrive);
+  switch (letter.kind) {
+    case "journal": case "approval":
+      return { action: "take-in", redrive, kind: letter.kind, text: request.payload ?? payloadText(letter) };
+    case "event": case "unreadable":
+      return planEvent(letter, redrive, request, caller, nowMs);
+    case "tool_request": case "tool_result": case "decision":
+      throw new Problem("validation_failed", `a dead ${letter.kind.replace("_", " ")} cannot be redriven: its moment has passed, and running it again could have its effect twice`,
+        { hint: letter.sessionId === undefined ? "ask the session anew" : `ask the session anew: docket session send ${letter.sessionId} "..."` });
+  }
+}
+
+/**
+ * Without a number the first redrive is meant: asked for twice at once, it is still one. A further one names its number. A
+ * redrive that was claimed but never got away is tried again under the same number.
+ */
+function redriveNumber({ letter, state, redriveCount }: DeadLetterItem, wanted: number | undefined): number {
+  if (wanted !== undefined && wanted <= redriveCount + 1) return wanted;
+  if (wanted === undefined && state === "dead") return Math.max(redriveCount, 1);
+  throw new Problem("version_mismatch", `dead letter ${letter.deadLetterId} was redriven ${String(redriveCount)} times${wanted === undefined ? "" : `, and redrive ${String(wanted)} was asked for`}`,
+    { hint: `name the number to redrive it again: ${String(redriveCount + 1)}` });
+}
+
+function planEvent(letter: DeadLetter, redrive: number, request: RedriveRequest, caller: Authenticated, nowMs: number): RedrivePlan {
+  const { event, text } = request.payload === undefined ? originalEvent(letter) : editedEvent(letter, request.payload, caller);
+  const sessionId = letter.sessionId ?? event.subject;
+  if (sessionId === undefined) throw new Problem("session_id_missing", `dead letter ${letter.deadLetterId} names no session`, { hint: "redrive it with an edited payload that has a subject" });
+  const tenant = letter.tenant ?? event.tenant ?? caller.tenant;
+  const data = { deadLetterId: letter.deadLetterId, event: text, redrive, reason: request.reason };
+  return { action: "send", redrive, sessionId, command: envelopeFor({ id: `redrive:${letter.deadLetterId}:${String(redrive)}`, type: SESSION_REDRIVE, tenant, sessionId, data, atMs: nowMs, by: caller.principal, causationId: event.id }) };
+}
+
+interface DeadEvent { readonly event: Envelope; readonly text: string }
+
+/** The event as it came, byte for byte. */
+function originalEvent(letter: DeadLetter): DeadEvent {
+  const text = payloadText(letter);
+  try {
+    return { event: parseEnvelope(text), text };
+  } catch (error) {
+    // Some senders keep attributes and data apart.
+    const attributes = EnvelopeAttributes.safeParse(letter.envelope);
+    if (letter.kind === "event" && attributes.success) return written({ ...attributes.data, data: text });
+    throw new Problem("not_a_cloudevent", `dead letter ${letter.deadLetterId} holds no event that could be sent again: ${error instanceof Error ? error.message : String(error)}`,
+      { hint: "redrive it with an edited payload: a whole CloudEvent as JSON text", cause: error });
+  }
+}
+
+/** Whoever edits an event is its sender from then on, and stays in the letter's tenant. */
+function editedEvent(letter: DeadLetter, payload: string, caller: Authenticated): DeadEvent {
+  const event = parseEnvelope(payload);
+  if (event.type.startsWith(RESERVED_TYPE_PREFIX) && event.type !== PROMPT_RECEIVED) throw new Problem("reserved_type", `the edited event has type ${event.type}; only Docket itself sends those`);
+  return written({ ...event, tenant: letter.tenant ?? caller.tenant, principal: JSON.stringify(caller.principal) });
+}
+
+function written(event: Envelope): DeadEvent { return { event, text: serializeEnvelope(event) }; }
+
+function payloadText(letter: DeadLetter): string {
+  return letter.payloadEncoding === "base64" ? Buffer.from(letter.payload, "base64").toString("utf8") : letter.payload;
+}

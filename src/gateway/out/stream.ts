@@ -1,0 +1,112 @@
+/**
+ * Owns: GET /v1/sessions/:id/stream. The journal, read through the actor, is the truth; hints and polls only say when to read.
+ *
+ * S1 every journal entry after the cursor is sent exactly once, in order, its rev as the `id:`; a client that comes back with
+ *    Last-Event-ID goes on without gap or duplicate. S2 memory per stream is bounded: the next entry is read when the client took the last.
+ * S3 deltas carry no id, are lossy, and are sent only when the stream has caught up.
+ */
+import type { JournalEntry } from "../../contracts/journal.js";
+import type { LiveDelta } from "../../contracts/messages.js";
+import { errorFields, type Logger } from "../../platform/log.js";
+import type { FeedHandle } from "./feeds.js";
+import { publicEntry } from "./public-entry.js";
+import type { SseWriter } from "./sse.js";
+
+/** Wakes one sleeper; a wake while nobody sleeps is kept. */
+export class Alarm {
+  #rung = false;
+  #sleeper: (() => void) | undefined;
+
+  ring(): void {
+    this.#rung = true;
+    this.#sleeper?.();
+  }
+
+  /** Resolves at the next ring, or after `timeoutMs`. */
+  async wait(timeoutMs?: number): Promise<void> {
+    if (!this.#rung) {
+      await new Promise<void>((resolve) => {
+        const timer = timeoutMs === undefined ? undefined : setTimeout(resolve, timeoutMs);
+        this.#sleeper = () => { clearTimeout(timer); resolve(); };
+      });
+    }
+    this.#sleeper = undefined;
+    this.#rung = false;
+  }
+}
+
+export interface StreamOptions {
+  readonly writer: SseWriter;
+  readonly feed: FeedHandle;
+  readonly alarm: Alarm;
+  readonly afterRev: number;
+  /** End after this run's end has been sent. */
+  readonly untilRun: string | undefined;
+  readonly logger: Logger;
+}
+
+export class SessionStream {
+  #cursor: number;
+  #caughtUp = false;
+
+  constructor(private readonly options: StreamOptions) { this.#cursor = options.afterRev; }
+
+  /** Runs until the client is gone or the awaited run has ended. Never throws. */
+  async run(): Promise<void> {
+    const { writer, alarm, logger } = this.options;
+    writer.closed.addEventListener("abort", () => { alarm.ring(); });
+    while (!writer.closed.aborted) {
+      try {
+        if ((await this.#sendPage()) === "ended") break;
+      } catch (error) {
+        // The actor moves, or the sidecar restarts: the next poll reads on from the same cursor.
+        logger.debug({ ...errorFields(error) }, "a stream could not read its journal; it tries again");
+        await alarm.wait();
+      }
+    }
+    writer.end();
+  }
+
+  /** A piece of the answer that is being produced. */
+  delta(delta: LiveDelta): void {
+    const { runId, step, attempt, index, text } = delta;
+    if (this.#caughtUp) this.options.writer.offer({ event: "delta", data: { runId, step, attempt, index, text } });
+  }
+
+  async #sendPage(): Promise<"ended" | "more"> {
+    const { feed, alarm, writer } = this.options;
+    const page = await feed.read(this.#cursor);
+    if (page === undefined) return "ended"; // the session was deleted
+    const before = this.#cursor;
+    for (const entry of page.entries) {
+      if (writer.closed.aborted || (await this.#sendEntry(entry)) === "ended") return "ended";
+    }
+    if (this.#cursor > before && page.headRev > this.#cursor) { this.#caughtUp = false; return "more"; }
+    this.#caughtUp = true;
+    await alarm.wait();
+    return "more";
+  }
+
+  async #sendEntry(entry: JournalEntry): Promise<"ended" | "more"> {
+    const { writer, untilRun } = this.options;
+    if (entry.rev <= this.#cursor) return "more";
+    // Entries are kept for 24 h at least; where older ones are gone, the client is told instead of led to believe that it has all.
+    if (entry.rev > this.#cursor + 1) await writer.send({ event: "gap", data: { fromRev: this.#cursor + 1, toRev: entry.rev - 1 } });
+    await writer.send({ event: "journal", id: entry.rev, data: publicEntry(entry) });
+    this.#cursor = entry.rev;
+    const end = untilRun === undefined ? undefined : endOf(entry, untilRun);
+    if (end === undefined) return "more";
+    await writer.send({ event: "end", data: end });
+    return "ended";
+  }
+}
+
+export interface RunEnd { readonly runId: string; readonly outcome: string; readonly code?: string; readonly rev: number }
+
+function endOf(entry: JournalEntry, runId: string): RunEnd | undefined {
+  for (const event of entry.events) {
+    if (event.type === "RunEnded" && event.runId === runId) return { runId, outcome: event.outcome, ...(event.code === undefined ? {} : { code: event.code }), rev: entry.rev };
+    if (event.type === "EventRejected" && event.runId === runId) return { runId, outcome: "rejected", code: event.code, rev: entry.rev };
+  }
+  return undefined;
+}

@@ -1,0 +1,112 @@
+/**
+ * Owns: I1 across the broker: an inbox row without a receipt is published again, same id, with growing pauses, until the session
+ * says that it has it. daprd can ack an event that no app ever got (DESIGN 7.10), so no ack is proof.
+ *
+ * Before a later publication the session is asked: if it knows the event, the receipt was lost and the row is dropped. An event
+ * whose expiry passed long ago without any receipt is dead-lettered: its one outcome (I1, I9).
+ */
+import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../contracts/cloudevent.js";
+import { CHANNELS } from "../contracts/channels.js";
+import { actorIdOf, DEFAULT_TENANT, eventKeyOf, sha256Hex } from "../contracts/ids.js";
+import type { DeadLetter } from "../contracts/messages.js";
+import type { Clock } from "../platform/clock.js";
+import { errorFields, type Logger } from "../platform/log.js";
+import type { GatewayConfig } from "./config.js";
+import type { DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
+
+export interface SweepDeps {
+  readonly inbox: Inbox;
+  readonly publisher: TaskPublisher;
+  readonly sessions: Pick<Sessions, "readOutcome">;
+  readonly deadLetters: DeadLetters;
+  readonly clock: Clock;
+  readonly logger: Logger;
+  readonly config: GatewayConfig["sweep"];
+}
+
+/** Publishes what is due; returns how many. Throws Problem `store_unavailable`. */
+export async function sweep(deps: SweepDeps): Promise<number> {
+  let published = 0;
+  for (const row of await deps.inbox.due(deps.clock.nowMs(), deps.config.batch)) {
+    try {
+      if (await again(deps, row)) published += 1;
+    } catch (error) {
+      // One row that fails must not keep the others waiting; it is due again after its pause.
+      deps.logger.warn({ rowKey: row.key, attempts: row.attempts, ...errorFields(error) }, "an event without receipt could not be published again");
+    }
+  }
+  return published;
+}
+
+/** Pause before the publication after `attempts` of them. Pure. */
+export function pauseMs(attempts: number, config: { readonly receiptWaitMs: number; readonly backoffCapMs: number }): number {
+  return Math.min(config.receiptWaitMs * 2 ** Math.min(attempts - 1, 20), Math.max(config.backoffCapMs, config.receiptWaitMs));
+}
+
+async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
+  const nowMs = deps.clock.nowMs();
+  const envelope = parseEnvelope(row.envelopeText);
+  // The claim comes first: of several replicas one publishes, and a crash in between only costs a pause.
+  if (!(await deps.inbox.postpone(row, { publishedAtMs: nowMs, dueAtMs: nowMs + pauseMs(row.attempts + 1, deps.config) }))) return false;
+  const actorId = envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? "");
+  if (row.attempts > 1 && (await isKnown(deps, actorId, envelope))) {
+    await deps.inbox.remove(row.key);
+    return false;
+  }
+  if (envelope.expirytime !== undefined && Date.parse(envelope.expirytime) + deps.config.giveUpAfterMs < nowMs) {
+    await deps.deadLetters.record(noReceipt(row, envelope, { actorId, nowMs }));
+    await deps.inbox.remove(row.key);
+    return false;
+  }
+  await deps.publisher.publish(envelope);
+  deps.logger.info({ rowKey: row.key, eventId: envelope.id, attempts: row.attempts + 1 }, "an event without receipt was published again");
+  return true;
+}
+
+async function isKnown(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<boolean> {
+  try {
+    return (await deps.sessions.readOutcome(actorId, eventKeyOf(envelope.source, envelope.id))).state !== "unknown";
+  } catch (error) {
+    deps.logger.debug({ actorId, ...errorFields(error) }, "the session could not be asked; the event is published again");
+    return false;
+  }
+}
+
+function noReceipt(row: InboxRow, envelope: Envelope, at: { actorId: string; nowMs: number }): DeadLetter {
+  const attributes = EnvelopeAttributes.parse(envelope);
+  return {
+    deadLetterId: `dl_${sha256Hex(`inbox\n${row.key}`).slice(0, 24)}`, kind: "event", reason: "expired",
+    message: `no session took the event in ${row.attempts} publications, and its expirytime ${envelope.expirytime ?? ""} has passed`,
+    topic: CHANNELS.tasks.topic, app: "gateway", tries: row.attempts, actorId: at.actorId, envelope: attributes, payload: row.envelopeText, payloadEncoding: "utf8",
+    ...(envelope.tenant === undefined ? {} : { tenant: envelope.tenant }), ...(envelope.subject === undefined ? {} : { sessionId: envelope.subject }),
+    ...(envelope.correlationid === undefined ? {} : { runId: envelope.correlationid }),
+    firstFailedAtMs: row.acceptedAtMs, lastFailedAtMs: at.nowMs,
+  };
+}
+
+/** Sweeps on a timer, one sweep at a time. */
+export class Sweeper {
+  #timer: NodeJS.Timeout | undefined;
+  #running: Promise<number> | undefined;
+
+  constructor(private readonly deps: SweepDeps) {}
+
+  start(): void {
+    this.#timer ??= setInterval(() => {
+      if (this.#running !== undefined) return;
+      this.now().catch((error: unknown) => { this.deps.logger.warn({ ...errorFields(error) }, "the inbox could not be swept"); });
+    }, this.deps.config.everyMs);
+  }
+
+  async stop(): Promise<void> {
+    clearInterval(this.#timer);
+    this.#timer = undefined;
+    await this.#running?.catch(() => undefined);
+  }
+
+  /** One sweep; joins the one that runs. */
+  now(): Promise<number> {
+    this.#running ??= sweep(this.deps).finally(() => { this.#running = undefined; });
+    return this.#running;
+  }
+}

@@ -1,0 +1,60 @@
+/** Owns: composing the `gateway` app. */
+import { STATE_STORES } from "../contracts/channels.js";
+import { DaprBus } from "../dapr/bus.js";
+import { SessionsClient } from "../dapr/sessions-client.js";
+import { DaprState } from "../dapr/state.js";
+import { loadAgents } from "../agent/loader.js";
+import { routeEvent } from "../agent/route.js";
+import { GatewayConfig } from "../gateway/config.js";
+import { createGateway } from "../gateway/gateway.js";
+import { createInbox } from "../gateway/inbox/inbox.js";
+import { systemClock } from "../platform/clock.js";
+import { keysDirOf, loadConfig, type Config } from "../platform/config.js";
+import { listen } from "../platform/http.js";
+import { runApp } from "../platform/lifecycle.js";
+import { createLogger } from "../platform/log.js";
+import { followedApiKeys } from "./api-keys.js";
+import { deadLettersOf, listenForSidecar, sidecarOf } from "./sidecar-parts.js";
+
+const config = loadConfig();
+const logger = createLogger("gateway", config.logLevel);
+
+await runApp(logger, async (onStop) => {
+  const sidecar = sidecarOf(config);
+  onStop("sidecar client", { stop: () => sidecar.close() });
+  const agents = await loadAgents(config.agentsDir);
+  const names = new Set(agents.map((agent) => agent.name));
+  const defaultAgent = names.has(config.defaultAgent) ? config.defaultAgent : undefined;
+  const bus = new DaprBus(sidecar);
+  const apiKeys = await followedApiKeys(keysDirOf(config), logger);
+  onStop("API keys", apiKeys);
+  const settings = gatewayConfig(config);
+  const gateway = createGateway({
+    publisher: { publish: (envelope) => bus.publish("tasks", envelope) },
+    inbox: createInbox(new DaprState(sidecar, STATE_STORES.inbox), { clock: systemClock, receiptWaitMs: settings.sweep.receiptWaitMs, idempotencyMs: settings.idempotencyMs }),
+    sessions: new SessionsClient(sidecar),
+    route: (envelope) => routeEvent(agents, envelope, { defaultAgent }),
+    deadLetters: deadLettersOf(bus, "gateway"),
+    apiKeys: apiKeys.keys, clock: systemClock, logger,
+  }, settings);
+  const deliveries = await listenForSidecar(config, logger, {
+    responses: (text) => gateway.handleResponse(text),
+    live: (text) => gateway.handleLive(text),
+  });
+  onStop("sidecar listener", deliveries);
+  const listening = await listen(gateway.publicApp, { host: config.publicHost, port: config.publicPort ?? 7300 });
+  onStop("public listener", { stop: () => listening.close() });
+  gateway.start();
+  onStop("gateway", gateway);
+  logger.info({ url: listening.url, agents: [...names] }, "gateway ready");
+});
+
+function gatewayConfig(settings: Config): GatewayConfig {
+  const secrets = (values: readonly string[] | undefined): object => (values === undefined || values.length === 0 ? {} : { secrets: values });
+  const github = secrets(settings.githubWebhookSecrets);
+  const stripe = secrets(settings.stripeWebhookSecrets);
+  return GatewayConfig.parse({
+    webhooks: { ...("secrets" in github ? { github } : {}), ...("secrets" in stripe ? { stripe } : {}) },
+    ...(settings.sweepAfterMs === undefined ? {} : { sweep: { receiptWaitMs: settings.sweepAfterMs, everyMs: Math.max(200, Math.min(2000, settings.sweepAfterMs)) } }),
+  });
+}

@@ -1,0 +1,111 @@
+/** Owns: composing the `sessions` app. The only place that knows both the session host and its adapters. */
+import { randomBytes } from "node:crypto";
+import { hostname } from "node:os";
+import { STATE_STORES } from "../contracts/channels.js";
+import { Problem } from "../contracts/problems.js";
+import { startActorHost } from "../dapr/actor-host.js";
+import { DaprBus } from "../dapr/bus.js";
+import { changeDocument } from "../dapr/cas-document.js";
+import { probeFencing } from "../dapr/fencing.js";
+import { DaprHeartbeats } from "../dapr/heartbeat.js";
+import { createListener } from "../dapr/listener.js";
+import { DaprReminders } from "../dapr/reminders.js";
+import { DaprSessionStore } from "../dapr/session-store.js";
+import { callSession } from "../dapr/sessions-client.js";
+import { DaprState } from "../dapr/state.js";
+import { settleBucket, takeFromBucket, type BucketDocument, type RateLimits } from "../model/bucket.js";
+import type { RateLedger } from "../model/limits.js";
+import { systemClock } from "../platform/clock.js";
+import { keysDirOf, loadConfig, required, type Config } from "../platform/config.js";
+import { loadSigner, loadTrust } from "../platform/keys.js";
+import { runApp } from "../platform/lifecycle.js";
+import { createLogger } from "../platform/log.js";
+import { signGrant, verifyDecision, verifyResult } from "../platform/signing.js";
+import type { SessionState } from "../session/core/state.js";
+import { actorMethods } from "../session/host/actor-methods.js";
+import { Deliveries } from "../session/host/deliveries.js";
+import { Router } from "../session/host/router.js";
+import { SessionService } from "../session/host/service.js";
+import { loadCatalog, loadModels } from "./catalog.js";
+import { sidecarOf } from "./sidecar-parts.js";
+
+const config = loadConfig();
+const logger = createLogger("sessions", config.logLevel);
+
+await runApp(logger, async (onStop) => {
+  const sidecar = sidecarOf(config);
+  onStop("sidecar client", { stop: () => sidecar.close() });
+  const state = new DaprState(sidecar, STATE_STORES.sessions);
+  const host = `${hostname()}-${String(process.pid)}-${randomBytes(4).toString("hex")}`;
+  const heartbeats = new DaprHeartbeats(state, host, systemClock, logger);
+  const catalog = await loadCatalog(config);
+  const models = loadModels(config, catalog, { logger, ledger: rateLedger(state, limitsOf(config)) });
+  const keysDir = keysDirOf(config);
+  const signer = await loadSigner(keysDir, "sessions");
+  const trust = await loadTrust(keysDir);
+  const bus = new DaprBus(sidecar);
+  const service = new SessionService({
+    host, store: new DaprSessionStore<SessionState>(state, upcast), bus, reminders: new DaprReminders(sidecar), heartbeats,
+    grantSigner: { sign: (claims) => signGrant(signer, claims) },
+    decisions: { verify: (jws, nowMs) => verifyDecision(trust, jws, nowMs) },
+    results: { verify: (jws, nowMs) => verifyResult(trust, jws, nowMs) },
+    catalog, resolveModel: (name) => models.resolve(name), clock: systemClock, random: Math.random, logger,
+  });
+  onStop("session service", { stop: () => { service.stop(); return Promise.resolve(); } });
+  const actorKey = required(config, "sessionsActorKey");
+  const router = new Router({
+    catalog, deadLetters: service.deadLetters, logger, nowMs: () => systemClock.nowMs(),
+    deliver: async (target, channel, text) => {
+      const answer = await callSession(sidecar, target.actorId, "deliver", { key: actorKey, channel, text, tenant: target.tenant, sessionId: target.sessionId });
+      if (answer.ok !== true) throw new Problem("actor_unavailable", `session ${target.sessionId} did not take a delivery: ${String(answer.code)} ${String(answer.message)}`);
+    },
+  });
+  const listenOn = { host: config.appHost, port: required(config, "appPort") };
+  const app = createListener({
+    ...listenOn, appToken: config.appApiToken, logger,
+    subscriptions: {
+      tasks: (text) => router.handle("tasks", text),
+      toolResults: (text) => router.handle("toolResults", text),
+      approvalsResolved: (text) => router.handle("approvalsResolved", text),
+    },
+  });
+  const actorHost = await startActorHost({
+    app, ...listenOn, daprHttpPort: config.daprHttpPort, logger, methods: actorMethods(service, new Deliveries(service), actorKey),
+    onReminder: (actorId, data) => service.onReminder(actorId, data),
+  });
+  onStop("actor host", actorHost);
+  await probeFencing(state, STATE_STORES.sessions, config.allowUnsafeStore);
+  await heartbeats.start();
+  onStop("heartbeat", heartbeats);
+  logger.info({ host, agents: [...catalog.agents.keys()], policy: catalog.policy.version, model: catalog.defaultModel }, "sessions ready");
+});
+
+function limitsOf(settings: Config): RateLimits {
+  return {
+    ...(settings.modelRequestsPerMinute === undefined ? {} : { requestsPerMinute: settings.modelRequestsPerMinute }),
+    ...(settings.modelTokensPerMinute === undefined ? {} : { tokensPerMinute: settings.modelTokensPerMinute }),
+  };
+}
+
+/** Rate buckets that all hosts share, by compare-and-swap in the session store. */
+function rateLedger(state: DaprState, limits: RateLimits): RateLedger {
+  if (limits.requestsPerMinute === undefined && limits.tokensPerMinute === undefined) {
+    return { take: () => Promise.resolve({ ok: true, tokens: 0 }), settle: () => Promise.resolve() };
+  }
+  return {
+    take: (key, need, atMs) => changeDocument<BucketDocument, Awaited<ReturnType<RateLedger["take"]>>>(state, `rate:${key}`, (document) => {
+      const taken = takeFromBucket(document, need, limits, atMs);
+      return { write: taken.result.ok ? taken.document : undefined, result: taken.result };
+    }),
+    settle: async (key, unusedTokens) => { await changeDocument<BucketDocument, undefined>(state, `rate:${key}`, (document) => ({
+      write: document === undefined ? undefined : settleBucket(document, unusedTokens, limits), result: undefined,
+    })); },
+  };
+}
+
+/** A stored document as this version reads it (I12). Version 1 is the only one so far. */
+function upcast(document: unknown): SessionState {
+  const version = (document as { v?: unknown } | null)?.v;
+  if (version !== 1) throw new Problem("internal", `a session document has version ${String(version)}; this build reads version 1`, { hint: "a newer Docket wrote it: run that version, or a newer one" });
+  return document as SessionState;
+}

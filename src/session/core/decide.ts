@@ -1,0 +1,40 @@
+/**
+ * Owns: what a session does when asked. Pure: the same state and command give the same events (no clock, random, I/O).
+ * Refusals are values with a code. I1 to I7, I10 and I11 are kept in here; the rules are in `decide/`, one file each:
+ * intake and busy (events in), answer and model-call (the model), results and tries (tools), verdict and decisions
+ * (people), control, tick (the clock), progress and ending (what follows from all of them).
+ */
+import type { Decision, SessionCommand } from "./command.js";
+import { recordAnswer } from "./decide/answer.js";
+import { cancel, close, confirmPublications } from "./decide/control.js";
+import { acknowledgeApproval, decideApproval } from "./decide/decisions.js";
+import { receiveEvent, takeNext } from "./decide/intake.js";
+import { recordModelFailure, startModelCall } from "./decide/model-call.js";
+import { recordClaim, recordToolResult } from "./decide/results.js";
+import { tick } from "./decide/tick.js";
+import type { SessionState } from "./state.js";
+
+export function decide(state: SessionState, command: SessionCommand): Decision {
+  if (state.status === "NEW" && command.type !== "ReceiveEvent") return notOpened(command);
+  switch (command.type) {
+    case "ReceiveEvent": return receiveEvent(state, command);
+    case "TakeNext": return takeNext(state, command);
+    case "StartModelCall": return startModelCall(state, command);
+    case "RecordAnswer": return recordAnswer(state, command);
+    case "RecordModelFailure": return recordModelFailure(state, command);
+    case "RecordClaim": return recordClaim(state, command);
+    case "RecordToolResult": return recordToolResult(state, command);
+    case "Decide": return decideApproval(state, command);
+    case "AcknowledgeApproval": return acknowledgeApproval(state, command);
+    case "Cancel": return cancel(state, command);
+    case "Close": return close(state, command);
+    case "ConfirmPublications": return confirmPublications(state, command);
+    case "Tick": return tick(state, command);
+  }
+}
+
+/** Nothing can be asked of a session that no event has opened; looking at the clock is harmless. */
+function notOpened(command: SessionCommand): Decision {
+  if (command.type === "Tick") return { ok: true, events: [] };
+  return { ok: false, code: "session_not_found", message: "no event has opened this session", events: [] };
+}

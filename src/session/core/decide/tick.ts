@@ -1,0 +1,85 @@
+/** Owns: everything that is due by the clock (guard, nudge, timer). Idempotent: a tick that finds nothing due emits nothing. */
+import type { ApprovalRecord } from "../../../contracts/decisions.js";
+import type { CommandOf, Decision } from "../command.js";
+import { REASK_BEFORE_MS, REPUBLISH_MS, REPUBLISH_TOOL_MS } from "../limits.js";
+import { guardIsIdle } from "../rest.js";
+import type { SessionState, ToolCall } from "../state.js";
+import { Draft, plain } from "./draft.js";
+import { recordResult } from "./ending.js";
+import { escalateExpired } from "./escalate.js";
+import { expireWaiting } from "./intake.js";
+import { loseModelCall, startDue } from "./model-call.js";
+import { advance, dispatchCall, expireRun, isExpired } from "./progress.js";
+import { failTry, markUnknown } from "./tries.js";
+
+type Tick = CommandOf<"Tick">;
+
+export function tick(state: SessionState, command: Tick): Decision {
+  const draft = new Draft(state, command);
+  expireMailbox(draft);
+  const { run } = draft;
+  if (run !== undefined && isExpired(run, draft.atMs)) expireRun(draft);
+  tickModel(draft, command);
+  for (const call of draft.run?.calls ?? []) tickCall(draft, call.callId);
+  for (const record of draft.session.approvals) tickApproval(draft, record);
+  advance(draft, command.reserveUsd);
+  republish(draft);
+  releaseGuard(draft, command);
+  return draft.accept();
+}
+
+function expireMailbox(draft: Draft): void {
+  for (const item of draft.session.mailbox) {
+    if (item.expiresAtMs !== undefined && item.expiresAtMs <= draft.atMs) expireWaiting(draft, item);
+  }
+}
+
+function tickModel(draft: Draft, command: Tick): void {
+  const { run, model } = draft;
+  if (run === undefined || model === undefined) return;
+  if (model.phase === "waiting") { startDue(draft, command.reserveUsd); return; }
+  if (command.deadHosts.includes(model.host)) loseModelCall(draft, run, model, command.reserveUsd);
+}
+
+function tickCall(draft: Draft, callId: string): void {
+  const call = draft.call(callId); // an earlier call of this tick may have ended the run
+  if (call === undefined) return;
+  const { life } = call;
+  if (life.phase === "waiting_retry" && life.dueAtMs <= draft.atMs) { dispatchCall(draft, call.callId, life.try + 1); return; }
+  if (life.phase !== "dispatched") return;
+  if (life.deadlineAtMs <= draft.atMs) { overdue(draft, call, life.try); return; }
+  const quiet = life.claimedBy !== undefined && life.reasked !== true && life.deadlineAtMs - REASK_BEFORE_MS <= draft.atMs;
+  // The worker answers a second request with the stored result: a result message that got lost comes back.
+  if (quiet) draft.emit({ type: "PublicationRepeated", rowId: `tool:${call.callId}:${String(life.try)}`, publication: (life.publications ?? 1) + 1 });
+}
+
+/** Only a call that may run again is timed out; of one with effects `once` nobody knows (I6). */
+function overdue(draft: Draft, call: ToolCall, attempt: number): void {
+  const message = "no result before the deadline";
+  if (call.effects === "once") markUnknown(draft, call, attempt, message);
+  else failTry(draft, call, { try: attempt, kind: "timeout", message });
+}
+
+function tickApproval(draft: Draft, record: ApprovalRecord): void {
+  const { run } = draft;
+  if (run === undefined || record.onExpiry === "keep" || record.expiresAtMs === undefined || record.expiresAtMs > draft.atMs) return;
+  if (!draft.session.approvals.includes(record)) return;
+  draft.emit({ type: "ApprovalExpired", approvalId: record.approvalId, action: record.onExpiry });
+  const call = record.callId === undefined ? undefined : draft.call(record.callId);
+  if (call === undefined) return;
+  if (record.onExpiry === "escalate") escalateExpired(draft, run, call, record);
+  else recordResult(draft, call, "expired", plain("expired: nobody decided in time, so it did not run"));
+}
+
+function republish(draft: Draft): void {
+  for (const row of draft.session.outbox) {
+    const waitMs = row.kind === "tool_request" ? REPUBLISH_TOOL_MS : REPUBLISH_MS;
+    if (draft.atMs - row.publishedAtMs >= waitMs) draft.emit({ type: "PublicationRepeated", rowId: row.rowId, publication: row.publication + 1 });
+  }
+}
+
+function releaseGuard(draft: Draft, command: Tick): void {
+  const { guard } = draft.session;
+  const current = command.guardGeneration === undefined || command.guardGeneration === guard.generation;
+  if (current && guardIsIdle(draft.state)) draft.emit({ type: "GuardReleased", generation: guard.generation });
+}

@@ -1,0 +1,69 @@
+/** Owns: whether a session is busy, parked or at rest, when it must be looked at next, and the guard reminder's life (DESIGN 3). */
+import type { SessionEvent } from "../../contracts/journal.js";
+import { GUARD_BUSY_MS, GUARD_MODEL_MS, GUARD_PARKED_MS, REASK_BEFORE_MS } from "./limits.js";
+import { modelOf, openCallsOf, runOf } from "./parts.js";
+import type { OpenSession, SessionState, ToolCall } from "./state.js";
+
+/** Something is outstanding that the outside must do or report. */
+export function isBusy(state: SessionState): boolean {
+  if (state.status === "NEW") return false;
+  if (state.outbox.length > 0 || modelOf(state) !== undefined) return true;
+  if (state.status === "IDLE") return state.mailbox.length > 0;
+  const run = runOf(state);
+  return run !== undefined && openCallsOf(run).some((call) => call.life.phase === "dispatched" || call.life.phase === "waiting_retry");
+}
+
+/** Open and waiting for people or for the next event only: holds no process, timer or memory (I8). */
+export function isParked(state: SessionState): boolean {
+  return state.status !== "NEW" && state.status !== "CLOSED" && !isBusy(state);
+}
+
+/** Earliest time at which a Tick would have something to do; `undefined` where only the outside can move the session. */
+export function nextDueAtMs(state: SessionState): number | undefined {
+  if (state.status === "NEW") return undefined;
+  const run = runOf(state);
+  const model = modelOf(state);
+  const due = [
+    ...state.mailbox.map((item) => item.expiresAtMs),
+    ...state.approvals.filter((record) => record.onExpiry !== "keep").map((record) => record.expiresAtMs),
+    ...(run?.calls ?? []).map(callDueAtMs),
+    model?.phase === "waiting" ? model.dueAtMs : undefined,
+    run?.ending === undefined ? run?.expiresAtMs : undefined,
+  ].filter((atMs) => atMs !== undefined);
+  return due.length === 0 ? undefined : Math.min(...due);
+}
+
+function callDueAtMs(call: ToolCall): number | undefined {
+  const { life } = call;
+  if (life.phase === "waiting_retry") return life.dueAtMs;
+  if (life.phase !== "dispatched") return undefined;
+  return life.claimedBy !== undefined && life.reasked !== true ? life.deadlineAtMs - REASK_BEFORE_MS : life.deadlineAtMs;
+}
+
+/**
+ * The guard to register before a commit that leads from `before` to `after`. One per busy period; a parked session
+ * with a deadline has a slow one whose first tick is that deadline, and needs a fast one again when it becomes busy.
+ */
+export function guardEvents(before: SessionState, after: SessionState): SessionEvent[] {
+  if (after.status === "NEW") return [];
+  const busy = isBusy(after);
+  const dueAtMs = nextDueAtMs(after);
+  if (!busy && dueAtMs === undefined) return [];
+  if (after.guard.armed && !tooSlow(after.guard, busy, dueAtMs)) return [];
+  const generation = Math.max(after.guard.generation, before.status === "NEW" ? 0 : before.guard.generation) + 1;
+  if (!busy) return [{ type: "GuardArmed", generation, periodMs: GUARD_PARKED_MS, ...(dueAtMs === undefined ? {} : { dueAtMs }) }];
+  return [{ type: "GuardArmed", generation, periodMs: modelOf(after) === undefined ? GUARD_BUSY_MS : GUARD_MODEL_MS }];
+}
+
+/** The guard of a parked session, and it has become busy or has an earlier deadline. */
+function tooSlow(guard: OpenSession["guard"], busy: boolean, dueAtMs: number | undefined): boolean {
+  if (guard.periodMs !== GUARD_PARKED_MS) return false;
+  return busy || (dueAtMs !== undefined && guard.dueAtMs !== undefined && dueAtMs < guard.dueAtMs);
+}
+
+/** The armed guard has nothing left to guard, or is not the one for the deadline that a parked session waits for. */
+export function guardIsIdle(state: SessionState): boolean {
+  if (state.status === "NEW" || !state.guard.armed || isBusy(state)) return false;
+  const dueAtMs = nextDueAtMs(state);
+  return dueAtMs === undefined || state.guard.periodMs !== GUARD_PARKED_MS || state.guard.dueAtMs !== dueAtMs;
+}

@@ -1,0 +1,57 @@
+/** Owns: what lists show of a session. */
+import type { SessionSummary } from "../../contracts/journal.js";
+import type { Risk } from "../../contracts/tools.js";
+import { openCallsOf, runOf } from "./parts.js";
+import { nextDueAtMs } from "./rest.js";
+import type { ModelCall, OpenSession, Run, ToolCall } from "./state.js";
+
+export function summaryOf(state: OpenSession): SessionSummary {
+  const run = runOf(state);
+  const risk = highestRisk(state);
+  const dueAtMs = nextDueAtMs(state);
+  const { modelCalls, toolCalls, inputTokens, outputTokens, costUsd } = state.totals;
+  return {
+    tenant: state.tenant, sessionId: state.sessionId, actorId: state.actorId, agent: state.agent, agentVersion: state.agentVersion,
+    status: state.status, rev: state.rev, createdAtMs: state.createdAtMs, updatedAtMs: state.updatedAtMs,
+    ...(run === undefined ? {} : { runId: run.runId }), waitingFor: waitingFor(state), mailboxLength: state.mailbox.length, openApprovals: state.approvals.length,
+    modelCalls, toolCalls, inputTokens, outputTokens, costUsd,
+    ...(dueAtMs === undefined ? {} : { nextDueAtMs: dueAtMs }), ...(risk === undefined ? {} : { risk }),
+  };
+}
+
+/** In words, for people. */
+function waitingFor(state: OpenSession): string {
+  switch (state.status) {
+    case "IDLE": return state.mailbox.length === 0 ? "the next event" : `its turn: ${String(state.mailbox.length)} in the mailbox`;
+    case "PLANNING": case "SUMMARIZING": return modelWords(state.model);
+    case "EXECUTING_TOOL": return callWords(state.run);
+    case "AWAITING_APPROVAL": return `a person's decision on ${state.approvals.map((record) => record.tool ?? "the run").join(", ")}`;
+    case "ESCALATED": return `a person (${state.escalation.reason}): ${state.escalation.message}`;
+    case "CLOSED": return "nothing: closed";
+  }
+}
+
+function modelWords(model: ModelCall): string {
+  const where = `step ${String(model.step)}, attempt ${String(model.attempt)}`;
+  return model.phase === "running" ? `the model (${where})` : `another try of the model (${where})`;
+}
+
+function callWords(run: Run): string {
+  const words = openCallsOf(run).map(oneCall);
+  return `${run.ending === undefined ? "" : `the end of the run (${run.ending.outcome}): `}${words.join(", ")}`;
+}
+
+function oneCall(call: ToolCall): string {
+  const { life } = call;
+  switch (life.phase) {
+    case "dispatched": return `tool ${call.tool} (try ${String(life.try)})`;
+    case "waiting_retry": return `tool ${call.tool} (try ${String(life.try + 1)} is due)`;
+    case "proposed": case "awaiting_approval": case "unknown": case "escalated": case "finished": return `tool ${call.tool}`;
+  }
+}
+
+const RANK: Record<Risk, number> = { low: 0, medium: 1, high: 2 };
+
+function highestRisk(state: OpenSession): Risk | undefined {
+  return state.approvals.map((record) => record.risk).sort((a, b) => RANK[b] - RANK[a])[0];
+}

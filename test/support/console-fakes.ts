@@ -1,0 +1,148 @@
+/** Fakes around the console: sessions that judge decisions as the actor does, recording publishers, and a clock that tests turn. */
+import { once } from "node:events";
+import { DecisionMade, type ApprovalRecord, type PendingApproval } from "../../src/contracts/decisions.js";
+import type { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../../src/contracts/api.js";
+import { serializeEnvelope, type Envelope } from "../../src/contracts/cloudevent.js";
+import { actorIdOf } from "../../src/contracts/ids.js";
+import { JOURNAL_APPENDED, type JournalEntry, type SessionEvent, type SessionSummary } from "../../src/contracts/journal.js";
+import { Problem } from "../../src/contracts/problems.js";
+import { createApiKey, createApiKeys } from "../../src/platform/apikeys.js";
+import { ConsoleConfig } from "../../src/console/config.js";
+import { createConsole, type Console } from "../../src/console/console.js";
+import type { Publisher, Sessions } from "../../src/console/ports.js";
+import { listen, type Listening } from "../../src/platform/http.js";
+import { createLogger } from "../../src/platform/log.js";
+import type { Signer, Trust } from "../../src/platform/keys.js";
+import { signDecision, verifyDecision } from "../../src/platform/signing.js";
+
+export const START_MS = 1_800_000_000_000;
+
+export class FakePublisher implements Publisher {
+  readonly sent: Envelope[] = [];
+  down = false;
+  onSend: (envelope: Envelope) => void = () => undefined;
+  async publish(envelope: Envelope): Promise<void> {
+    if (this.down) throw new Problem("broker_unavailable", "the broker is down (fake)");
+    this.sent.push(envelope);
+    this.onSend(envelope);
+  }
+}
+
+/** Sessions by actor id, as their actors would answer. `judge` is the actor's way with decisions (I10). */
+export class FakeSessions implements Sessions {
+  readonly views = new Map<string, SessionView>();
+  readonly journals = new Map<string, JournalEntry[]>();
+  readonly verdicts = new Map<string, string>();
+  down = false;
+  journalReads = 0;
+
+  async readSession(actorId: string): Promise<SessionView | undefined> { this.#check(); return this.views.get(actorId); }
+  async readJournal(actorId: string, afterRev: number, limit: number): Promise<JournalPage | undefined> {
+    this.#check();
+    this.journalReads += 1;
+    const all = this.journals.get(actorId);
+    return all === undefined ? undefined : { entries: all.filter((entry) => entry.rev > afterRev).slice(0, limit), headRev: all.length };
+  }
+  async readDecision(_actorId: string, decisionId: string): Promise<DecisionOutcome> {
+    this.#check();
+    const verdict = this.verdicts.get(decisionId);
+    return verdict === undefined ? { known: false } : { known: true, verdict, rev: 7 };
+  }
+  async readOutcome(): Promise<EventOutcome> { this.#check(); return { state: "unknown" }; }
+  #check(): void { if (this.down) throw new Problem("actor_unavailable", "the actor does not answer (fake)"); }
+
+  /** Judges what came over the decisions channel, as the actor does: signature, digest, version, roles, expiry, state. */
+  async judge(trust: Trust, envelope: Envelope, nowMs: number): Promise<void> {
+    const made = DecisionMade.parse(JSON.parse(envelope.data));
+    const claims = await verifyDecision(trust, made.decision, nowMs).catch(() => undefined);
+    if (claims === undefined || this.verdicts.has(claims.jti)) return;
+    const record = this.views.get(claims.sub)?.approvals.find((one) => one.approvalId === claims.approvalId);
+    const refusal = record === undefined ? "already_decided"
+      : claims.version !== record.version ? "version_mismatch"
+      : claims.argsDigest !== record.argsDigest ? "digest_mismatch"
+      : !record.allowed.includes(claims.kind) ? "decision_not_allowed"
+      : record.approvers.roles.length > 0 && !claims.principal.roles.some((role) => record.approvers.roles.includes(role)) ? "not_an_approver"
+      : record.expiresAtMs !== undefined && record.expiresAtMs <= nowMs ? "approval_expired" : undefined;
+    this.verdicts.set(claims.jti, refusal ?? (claims.kind === "modify" ? "modified" : `${claims.kind.replace(/e$/, "")}ed`));
+    const view = this.views.get(claims.sub);
+    if (refusal === undefined && view !== undefined) this.views.set(claims.sub, { ...view, approvals: view.approvals.filter((one) => one !== record) });
+  }
+}
+
+export interface ConsoleWorld {
+  readonly console: Console; readonly http: Listening; readonly sessions: FakeSessions; readonly tasks: FakePublisher; readonly decisions: FakePublisher;
+  readonly clock: { ms: number; nowMs(): number };
+  /** API keys: `key(...roles)` makes one. */
+  key(roles: readonly string[], more?: { tenant?: string; class?: "person" | "machine" | "agent"; id?: string; scopes?: string[] }): string;
+  call(method: string, path: string, options?: { key?: string; body?: unknown; text?: string; headers?: Record<string, string> }): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }>;
+  close(): Promise<void>;
+}
+
+export async function startConsole(keys: { signer: Signer; trust: Trust }, config: Partial<Record<string, unknown>> = {}): Promise<ConsoleWorld> {
+  const clock = { ms: START_MS, nowMs() { return this.ms; } };
+  const sessions = new FakeSessions(), tasks = new FakePublisher(), decisions = new FakePublisher();
+  decisions.onSend = (envelope) => { void sessions.judge(keys.trust, envelope, clock.nowMs()); };
+  const records: ReturnType<typeof createApiKey>["record"][] = [];
+  const authenticator = createApiKeys(records, clock);
+  const console = createConsole({ sessions, tasks, decisions, authenticator, clock, logger: createLogger("console", "silent"), signer: { sign: (claims) => signDecision(keys.signer, claims) } },
+    ConsoleConfig.parse({ database: ":memory:", verdictWaitMs: 400, verdictPollMs: 10, ...config }));
+  const http = await listen(console.publicApp, { host: "127.0.0.1", port: 0 });
+  return {
+    console, http, sessions, tasks, decisions, clock,
+    key(roles, more = {}) {
+      const made = createApiKey({ tenant: more.tenant ?? "default", principalId: more.id ?? "ann", class: more.class ?? "person", roles, scopes: more.scopes ?? ["*"] });
+      records.push(made.record);
+      authenticator.replace(records);
+      return made.key;
+    },
+    async call(method, path, options = {}) {
+      const body = options.text ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
+      const response = await fetch(`${http.url}${path}`, { method, ...(body === undefined ? {} : { body }), headers: { ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }), ...options.headers } });
+      const text = await response.text();
+      return { status: response.status, body: (text === "" ? {} : JSON.parse(text)) as Record<string, unknown>, headers: response.headers };
+    },
+    async close() {
+      const closed = once(http.server, "close");
+      await http.close(0);
+      await closed.catch(() => undefined);
+      await console.stop();
+    },
+  };
+}
+
+export const ACTOR = actorIdOf("default", "ord-1");
+
+export function summaryOf(overrides: Partial<SessionSummary> = {}): SessionSummary {
+  return {
+    tenant: "default", sessionId: "ord-1", actorId: ACTOR, agent: "orders", agentVersion: "1", status: "AWAITING_APPROVAL", rev: 1, createdAtMs: START_MS, updatedAtMs: START_MS,
+    waitingFor: "approval of refund", mailboxLength: 0, openApprovals: 1, modelCalls: 1, toolCalls: 1, inputTokens: 10, outputTokens: 5, costUsd: 0.01, ...overrides,
+  };
+}
+
+export function recordOf(overrides: Partial<ApprovalRecord> = {}): ApprovalRecord {
+  return {
+    approvalId: "apr_1", version: 1, kind: "tool_call", runId: "run_1", callId: "call_1", tool: "refund", argsRev: 1, argsDigest: "sha256:ab", risk: "high", rule: "money-moves", policyVersion: "p-1",
+    question: "moves money", allowed: ["approve", "modify", "reject"], approvers: { roles: [], quorum: 1, excludeRequester: false }, requestedBy: "bob", openedAtMs: START_MS,
+    expiresAtMs: START_MS + 3_600_000, onExpiry: "reject", signatures: [], ...overrides,
+  };
+}
+
+export function pendingOf(record: ApprovalRecord = recordOf(), overrides: Partial<PendingApproval> = {}): PendingApproval {
+  return { tenant: "default", sessionId: "ord-1", actorId: ACTOR, agent: "orders", record, args: '{"amount":50}', rationale: "the parcel is lost", trigger: "where is my parcel", ...overrides };
+}
+
+export function viewOf(approvals: ApprovalRecord[] = [recordOf()], summary = summaryOf()): SessionView {
+  return { summary, approvals, recentRuns: [], unknownCalls: [] };
+}
+
+export function entryOf(rev: number, events: SessionEvent[], actorId = ACTOR): JournalEntry {
+  return { v: 1, actorId, rev, commitId: `c${String(rev)}`, atMs: START_MS + rev, command: "Test", host: "h", digest: `d${String(rev)}`, events };
+}
+
+export function messageOf(type: string, data: unknown, overrides: Partial<Envelope> = {}): string {
+  return serializeEnvelope({ specversion: "1.0", id: "m1", source: "/docket/sessions", type, subject: "ord-1", tenant: "default", data: JSON.stringify(data), ...overrides });
+}
+
+export function journalMessage(entry: JournalEntry, summary: Partial<SessionSummary> = {}): string {
+  return messageOf(JOURNAL_APPENDED, { entry, summary: summaryOf({ rev: entry.rev, updatedAtMs: entry.atMs, actorId: entry.actorId, ...summary }) });
+}
