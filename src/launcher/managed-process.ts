@@ -44,7 +44,6 @@ const MAX_LOG_BYTES = 32 * 1024 * 1024;
 
 export class ManagedProcess {
   private child: ChildProcess | undefined;
-  private log: WriteStream | undefined;
   private expectedExit = false;
   private readonly lines: string[] = [];
 
@@ -74,7 +73,7 @@ export class ManagedProcess {
   async start(): Promise<void> {
     if (this.child) return;
     this.expectedExit = false;
-    this.log = openLog(this.spec.logFile);
+    const log = openLog(this.spec.logFile);
     const child = spawn(this.spec.command, [...this.spec.args], {
       cwd: this.spec.cwd,
       env: this.spec.env,
@@ -84,9 +83,13 @@ export class ManagedProcess {
     this.child = child;
     for (const stream of [child.stdout, child.stderr]) {
       createInterface({ input: stream }).on("line", (line) => {
-        this.takeLine(line);
+        this.takeLine(line, log);
       });
     }
+    // Output can arrive after the exit: the log ends when the pipes do.
+    child.once("close", () => {
+      log.end();
+    });
     child.once("exit", (code, signal) => {
       this.takeExit(child, code, signal);
     });
@@ -138,17 +141,16 @@ export class ManagedProcess {
     if (child.exitCode === null && child.signalCode === null) await once(child, "exit");
   }
 
-  private takeLine(line: string): void {
+  private takeLine(line: string, log: WriteStream): void {
     this.lines.push(line);
     if (this.lines.length > KEPT_LINES) this.lines.splice(0, this.lines.length - KEPT_LINES);
-    this.log?.write(`${line}\n`);
+    if (!log.writableEnded) log.write(`${line}\n`);
     this.hooks.onLine(this.name, line);
   }
 
   private takeExit(child: ChildProcess, code: number | null, signal: NodeJS.Signals | null): void {
     if (this.child !== child) return;
     this.child = undefined;
-    this.log?.end();
     if (child.pid !== undefined) {
       // What it may have left behind in its group goes with it.
       killGroupOnly(child.pid);
@@ -162,5 +164,8 @@ function openLog(file: string): WriteStream {
   mkdirSync(dirname(file), { recursive: true });
   const size = statSync(file, { throwIfNoEntry: false })?.size ?? 0;
   if (size > MAX_LOG_BYTES) renameSync(file, `${file}.1`);
-  return createWriteStream(file, { flags: "a" });
+  const log = createWriteStream(file, { flags: "a" });
+  // A full disk must not take the launcher down; the lines are still shown and kept in memory.
+  log.on("error", () => undefined);
+  return log;
 }

@@ -34,7 +34,7 @@ export class AnthropicModel implements Model {
   constructor(options: AnthropicOptions) {
     this.#options = options;
     // Everything explicit: the SDK would otherwise read the environment. Its logger prints stream bytes, so it is off.
-    this.#client = new Anthropic({ apiKey: options.apiKey, baseURL: options.baseUrl ?? BASE_URL, maxRetries: 1, logLevel: "off" });
+    this.#client = new Anthropic({ apiKey: options.apiKey, baseURL: options.baseUrl ?? BASE_URL, maxRetries: 0, logLevel: "off" });
   }
 
   reserveUsd(request: Reservable): number {

@@ -10,7 +10,7 @@
 import type { Usage } from "../contracts/journal.js";
 import type { ModelRequest } from "./model.js";
 
-export interface Rates { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number }
+interface Rates { readonly input: number; readonly output: number; readonly cacheRead: number; readonly cacheWrite: number }
 export interface Price extends Rates {
   /** Other rates, on every token of a request whose prompt (cache reads and writes included) is longer than this. */
   readonly longPrompt?: Rates & { readonly overTokens: number };

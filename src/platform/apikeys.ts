@@ -96,7 +96,7 @@ export function parseApiKeys(text: string, from: string): ApiKeyRecord[] {
   } catch (error) {
     throw new Problem("config_invalid", `${from} is not JSON`, { cause: error, hint: "expected an array of API key records" });
   }
-  const list = typeof raw === "object" && raw !== null && "keys" in raw ? raw.keys : raw;
+  const list = typeof raw === "object" && raw !== null && !Array.isArray(raw) && "keys" in raw ? raw.keys : raw;
   const parsed = z.array(ApiKeyRecord).safeParse(list);
   if (!parsed.success) throw new Problem("config_invalid", `${from} has API keys that are not usable`, { errors: zodErrors(parsed.error) });
   const twice = parsed.data.find((record, index) => parsed.data.findIndex((other) => other.id === record.id) !== index);

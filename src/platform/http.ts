@@ -145,9 +145,10 @@ export interface ListenOptions {
 
 /** Listens; rejects when the port is taken. Keep-alive is above the 90 s of daprd and of common load balancers (DESIGN 7.8). */
 export function listen(app: Express, options: ListenOptions): Promise<Listening> {
-  const server = createServer({ connectionsCheckingInterval: 5_000 }, app);
+  const headersTimeoutMs = options.headersTimeoutMs ?? 125_000;
+  const server = createServer({ connectionsCheckingInterval: Math.min(5_000, headersTimeoutMs) }, app);
   server.keepAliveTimeout = 120_000;
-  server.headersTimeout = options.headersTimeoutMs ?? 125_000;
+  server.headersTimeout = headersTimeoutMs;
   server.requestTimeout = options.requestTimeoutMs ?? 130_000;
   return new Promise((resolve, reject) => {
     server.once("error", reject);

@@ -32,6 +32,9 @@ export interface TestStack {
 export async function startTestStack(options: TestStackOptions = {}): Promise<TestStack> {
   const { probeApps = false, keepData = process.env["DOCKET_KEEP_TEST_DATA"] === "1", ...stackOptions } = options;
   const dataDir = options.dataDir ?? mkdtempSync(join(tmpdir(), "docket-test-"));
+  const removeData = (): void => {
+    if (!keepData && options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+  };
   const stack = await startStack({
     profile: "embedded",
     root: REPO_ROOT,
@@ -42,6 +45,9 @@ export async function startTestStack(options: TestStackOptions = {}): Promise<Te
     ...(probeApps ? probeSettings() : {}),
     ...stackOptions,
     dataDir,
+  }).catch((error: unknown) => {
+    removeData();
+    throw error;
   });
   return {
     stack,
@@ -50,7 +56,7 @@ export async function startTestStack(options: TestStackOptions = {}): Promise<Te
     callSidecar: (instance, path, init) => call(stack, instance, "DAPR_HTTP_PORT", "DAPR_API_TOKEN", path, init),
     close: async () => {
       await stack.stop();
-      if (!keepData && options.dataDir === undefined) rmSync(dataDir, { recursive: true, force: true });
+      removeData();
     },
   };
 }

@@ -148,8 +148,8 @@ export interface TestGateway {
   readonly sessions: FakeSessions;
   readonly deadLetters: FakeDeadLetters;
   readonly clock: TestClock;
-  /** Keys: `all` has every scope in tenant acme, `other` is of tenant umbra, `reader` reads only, `old` has expired. */
-  readonly keys: Record<"all" | "other" | "reader" | "old", string>;
+  /** Keys: `all` has every scope in tenant acme, `other` is of tenant umbra, `reader` reads only, `old` has expired, `brief` expires in 300 ms. */
+  readonly keys: Record<"all" | "other" | "reader" | "old" | "brief", string>;
   close(): Promise<void>;
 }
 
@@ -169,6 +169,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
     other: createApiKey({ tenant: "umbra", principalId: "bob", class: "machine", scopes }),
     reader: createApiKey({ tenant: "acme", principalId: "ria", class: "person", scopes: ["sessions:read"] }),
     old: createApiKey({ tenant: "acme", principalId: "old", class: "person", scopes, expiresAt: "2020-01-01T00:00:00Z" }),
+    brief: createApiKey({ tenant: "acme", principalId: "brief", class: "person", scopes, expiresAt: new Date(clock.ms + 300).toISOString() }),
   };
   const records: ApiKeyRecord[] = Object.values(made).map((one) => one.record);
   const inbox = createInbox(store, { clock, receiptWaitMs: config.sweep.receiptWaitMs, idempotencyMs: config.idempotencyMs });
@@ -182,7 +183,7 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   const listening = await listen(gateway.publicApp, { host: "127.0.0.1", port: 0 });
   return {
     url: listening.url, gateway, listening, store, inbox, publisher, sessions, deadLetters, clock,
-    keys: { all: made.all.key, other: made.other.key, reader: made.reader.key, old: made.old.key },
+    keys: { all: made.all.key, other: made.other.key, reader: made.reader.key, old: made.old.key, brief: made.brief.key },
     close: async () => { await gateway.stop(); await listening.close(100); },
   };
 }

@@ -3,7 +3,7 @@ import { Router, type Request, type RequestHandler } from "express";
 import { actorIdOf } from "../../contracts/ids.js";
 import { SESSION_CANCEL, SessionCancel } from "../../contracts/messages.js";
 import { Problem } from "../../contracts/problems.js";
-import { sessionNotFound } from "../out/reads.js";
+import { sessionNotFound, within } from "../out/reads.js";
 import type { Sessions } from "../ports.js";
 import { acceptFor, readSessionId, type AcceptDeps } from "./accept.js";
 import { readBody } from "./body.js";
@@ -28,9 +28,10 @@ export function cancelRoutes(deps: { readonly accept: AcceptDeps; readonly sessi
 /** 404 for what is known not to exist; where the actor does not answer, the cancel is taken all the same. */
 async function agentOfOpenSession(sessions: Sessions, tenant: string, sessionId: string): Promise<string | undefined> {
   try {
-    const view = await sessions.readSession(actorIdOf(tenant, sessionId));
-    if (view === undefined) throw sessionNotFound(sessionId);
-    return view.summary.agent;
+    const answer = await within(2_000, sessions.readSession(actorIdOf(tenant, sessionId)).then((view) => ({ view })));
+    if (answer === undefined) return undefined;
+    if (answer.view === undefined) throw sessionNotFound(sessionId);
+    return answer.view.summary.agent;
   } catch (error) {
     if (error instanceof Problem && error.retryable) return undefined;
     throw error;

@@ -18,7 +18,7 @@ import { eventModeOf, readBatch, readBinary, readStructured } from "./cloudevent
 
 export interface EventRouteDeps {
   readonly accept: AcceptDeps;
-  /** Agent of a session that exists, so that a prompt to it need not name one. */
+  /** Agent of a session that exists: what is addressed to the session goes to its agent, named or not. */
   readonly agentOf: AgentOf;
 }
 
@@ -69,7 +69,12 @@ async function takeEvents(deps: EventRouteDeps, req: Request, res: Response, pat
   const mode = eventModeOf(req.headers);
   const text = bodyText(req);
   const caller = callerOf(res);
-  const one = (envelope: Envelope): Promise<Accepted> => acceptEvent(deps.accept, caller, incomingOf(req, caller, envelope, pathSession), pathSession === undefined ? {} : { sessionId: pathSession });
+  const one = async (envelope: Envelope): Promise<Accepted> => {
+    const incoming = incomingOf(req, caller, envelope, pathSession);
+    if (pathSession === undefined) return acceptEvent(deps.accept, caller, incoming);
+    const agent = incoming.agent === undefined ? await deps.agentOf(caller.tenant, pathSession) : undefined;
+    return acceptEvent(deps.accept, caller, incoming, { sessionId: pathSession, agent });
+  };
   switch (mode) {
     case "structured": send(res, await one(readStructured(text))); return;
     case "binary": send(res, await one(readBinary(req.headers, text))); return;

@@ -54,7 +54,8 @@ export function createAgentOf(sessions: Sessions, logger: Logger): AgentOf {
   };
 }
 
-function within<T>(timeoutMs: number, work: Promise<T>): Promise<T | undefined> {
+/** The work's result, or undefined where it takes longer. */
+export function within<T>(timeoutMs: number, work: Promise<T>): Promise<T | undefined> {
   return new Promise((resolve, reject) => {
     const timer = setTimeout(() => { resolve(undefined); }, timeoutMs);
     work.then(resolve, reject).finally(() => { clearTimeout(timer); });

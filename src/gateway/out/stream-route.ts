@@ -41,6 +41,8 @@ export class StreamRoutes {
   readonly #writers = new Set<SseWriter>();
 
   constructor(private readonly deps: StreamDeps) {
+    // Express would answer HEAD by opening a stream that nobody reads.
+    this.router.head("/v1/sessions/:id/stream", scoped("sessions:read"), (_req, res) => { res.status(204).end(); });
     this.router.get("/v1/sessions/:id/stream", scoped("sessions:read"), async (req: Request<{ id: string }>, res) => { await this.#stream(req, res); });
   }
 
@@ -67,17 +69,24 @@ export class StreamRoutes {
       if (query.after > head.headRev) throw new Problem("bad_request", `revision ${query.after} is beyond the session's head ${head.headRev}`, { hint: "Last-Event-ID is the id of an event of this session's stream" });
       const ended = query.untilRun === undefined || query.after === 0 ? undefined : await this.#endedBefore(actorId, query.untilRun, query.after);
       const writer = new SseWriter(res, this.deps.config);
-      this.#writers.add(writer);
-      writer.closed.addEventListener("abort", () => { this.#writers.delete(writer); });
-      const expiry = this.#endAtExpiry(writer, caller.expiresAtMs);
-      if (ended !== undefined) await writer.send({ event: "end", data: ended });
       stream = new SessionStream({ writer, feed, alarm, afterRev: query.after, untilRun: query.untilRun, logger: this.deps.logger });
-      if (ended === undefined) await stream.run();
-      else writer.end();
-      clearTimeout(expiry);
+      await this.#run(stream, writer, { ended, expiresAtMs: caller.expiresAtMs });
     } finally {
       feed.close();
       release();
+    }
+  }
+
+  async #run(stream: SessionStream, writer: SseWriter, until: { ended: RunEnd | undefined; expiresAtMs: number | undefined }): Promise<void> {
+    this.#writers.add(writer);
+    const expiry = this.#endAtExpiry(writer, until.expiresAtMs);
+    try {
+      if (until.ended === undefined) await stream.run();
+      else await writer.send({ event: "end", data: until.ended });
+    } finally {
+      writer.end();
+      clearTimeout(expiry);
+      this.#writers.delete(writer);
     }
   }
 

@@ -38,11 +38,9 @@ export interface Subject {
   readonly close: () => Promise<void>;
 }
 
-export const CLAUSES = [
-  "text", "big integers", "parallel calls", "round trip", "429", "429 in ms", "529", "500", "reset", "early close", "overloaded inside", "bad request", "wrong key",
-  "abort", "abort before", "usage", "max_tokens", "refusal", "listener", "one request",
-] as const;
-export type Clause = (typeof CLAUSES)[number];
+export type Clause =
+  | "text" | "big integers" | "parallel calls" | "round trip" | "429" | "429 in ms" | "529" | "500" | "reset" | "early close"
+  | "overloaded inside" | "bad request" | "wrong key" | "abort" | "abort before" | "usage" | "max_tokens" | "refusal" | "listener" | "one request";
 
 const BIG = "9007199254740993";
 const REFUND: ModelTool = {
@@ -118,7 +116,7 @@ export function describeModelContract(name: string, factory: () => Promise<Subje
       expect(rounds).toHaveLength(1);
       expect(rounds[0]!.calls.map(({ id }) => id)).toEqual(rounds[0]!.results.map(({ id }) => id));
       expect(rounds[0]!.calls[0]).toMatchObject({ id: "call_1", name: "refund" });
-      expect(rounds[0]!.calls[0]!.args).toContain(BIG);
+      expect(parseForUse(rounds[0]!.calls[0]!.args)).toEqual({ order: { id: BigInt(BIG), lines: [] } });
       expect(parseForUse(rounds[0]!.calls[1]!.args)).toEqual({ unparsed_arguments: "not json" });
       expect(rounds[0]!.results[1]!.text).toContain("arguments_invalid");
     });

@@ -13,6 +13,8 @@ export class MemoryCallStore implements CallStore {
   /** Every write that took place, in order. */
   readonly history: { operation: Operation; record: CallRecord }[] = [];
   down = false;
+  /** Called when a planned failure strikes, once: plan the next one here. */
+  onFailure: (() => void) | undefined;
 
   constructor(private readonly nowMs: () => number = () => Date.now(), private readonly yieldTurn: () => Promise<void> = () => Promise.resolve()) {}
 
@@ -57,6 +59,11 @@ export class MemoryCallStore implements CallStore {
     if (this.down) throw new Error("the store is down");
     const index = this.failures.findIndex((failure) => failure.operation === operation);
     const failure = index === -1 ? undefined : this.failures.splice(index, 1)[0];
+    if (failure !== undefined) {
+      const { onFailure } = this;
+      this.onFailure = undefined;
+      onFailure?.();
+    }
     if (failure?.when === "before") throw new Error("the store failed before the write");
     const result = work();
     if (failure?.when === "after") throw new Error("the store's reply was lost");

@@ -130,7 +130,7 @@ describe("the approval list", () => {
     do {
       const page = await world.call("GET", `/v1/approvals?limit=2${cursor}`, { key: approver });
       ids.push(...(page.body["items"] as { pending: { record: { approvalId: string } } }[]).map((i) => i.pending.record.approvalId));
-      cursor = page.body["nextCursor"] === undefined ? "" : `&cursor=${String(page.body["nextCursor"])}`;
+      cursor = typeof page.body["nextCursor"] === "string" ? `&cursor=${page.body["nextCursor"]}` : "";
     } while (cursor !== "");
     expect(ids).toEqual(["apr_5", "apr_4", "apr_3", "apr_2", "apr_1"]);
   });

@@ -40,7 +40,7 @@ describe("sessions", () => {
     do {
       const page = await get(`/v1/sessions?limit=2${cursor}`);
       seen.push(...ids(page, (s) => s["sessionId"]));
-      cursor = page.body["nextCursor"] === undefined ? "" : `&cursor=${String(page.body["nextCursor"])}`;
+      cursor = typeof page.body["nextCursor"] === "string" ? `&cursor=${page.body["nextCursor"]}` : "";
     } while (cursor !== "");
     expect(seen).toEqual(["s-5", "s-3", "s-4", "s-1", "s-2"]);
   });

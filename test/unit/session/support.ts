@@ -28,10 +28,11 @@ export class Bench {
   state: SessionState = NEW_SESSION;
   readonly entries: JournalEntry[] = [];
   atMs = 1_000_000;
-  limits: AgentLimits = LIMITS;
   random = 0.5;
   host = "host-1";
   last: { decision: Decision; effects: Effect[]; before: SessionState } | undefined;
+
+  constructor(readonly limits: AgentLimits = LIMITS) {}
 
   ask(ask: Ask): Decision {
     const command = { ...ask, atMs: this.atMs, host: this.host, random: this.random, limits: this.limits } as SessionCommand;

@@ -273,17 +273,14 @@ describe("the way fails", () => {
     const { tool, effects } = countingTool();
     const h = harness([tool]);
     const worker = h.worker();
-    const text = eventOf(requestFor(h.clock));
     h.store.failures.push({ operation: "create", when: "after" });
-    const first = worker.handleRequest(text);
-    // The first read is through by now; the next one is the look-up.
-    await Promise.resolve();
-    await Promise.resolve();
-    h.store.failures.push({ operation: "read", when: "before" });
-    const statuses = [await first, await worker.handleRequest(text), await worker.handleRequest(text)];
-    await flush();
-    expect(statuses[0]).toBe("RETRY");
+    h.store.onFailure = () => h.store.failures.push({ operation: "read", when: "before" });
+    expect(await deliver(worker, requestFor(h.clock))).toBe("RETRY");
+    expect(effects()).toBe(0);
+    expect(worker.running()).toBe(0);
+    expect(await deliver(worker, requestFor(h.clock))).toBe("SUCCESS");
     expect(effects()).toBe(1);
+    expect(h.results).toMatchObject([{ outcome: "succeeded" }]);
   });
 
   it("the result cannot be stored: it is tried again, and published only then", async () => {

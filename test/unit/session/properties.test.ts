@@ -1,0 +1,59 @@
+import fc from "fast-check";
+import { describe, expect, it } from "vitest";
+import { atRest, ChaoticHost, type Move } from "./chaos.js";
+import { dispatchesAreRightful, foldIsState, isBounded, isGuarded, isWithinBudget, nothingTwice, outcomes, pairs, refusalChangedNothing, statusIsTrue, transcriptIsWhole } from "./invariants.js";
+import { transcriptOf } from "../../../src/session/core/transcript.js";
+
+const number = fc.integer({ min: 0, max: 999 });
+const moves: fc.Arbitrary<Move[]> = fc.array(fc.record({ kind: number, a: number, b: number, c: number }), { minLength: 1, maxLength: 250, size: "max" });
+const RUNS = Number(process.env["PROPERTY_RUNS"] ?? 40);
+
+describe("whatever the host reports, in whatever order", () => {
+  it("the state stays true, bounded, guarded and within budget, step by step", { timeout: 600_000 }, () => {
+    fc.assert(fc.property(moves, (list) => {
+      const host = new ChaoticHost();
+      for (const move of list) {
+        host.move(move);
+        statusIsTrue(host.bench);
+        isBounded(host.bench);
+        isGuarded(host.bench);
+        isWithinBudget(host.bench);
+        refusalChangedNothing(host.bench);
+      }
+    }), { numRuns: RUNS });
+  });
+
+  it("the journal is the state (I7), accepts nothing twice (I2) and dispatches nothing without right or proof (I4, I5, I6)", { timeout: 600_000 }, () => {
+    fc.assert(fc.property(moves, (list) => {
+      const host = new ChaoticHost();
+      list.forEach((move, index) => {
+        host.move(move);
+        if (index % 7 === 0 || index === list.length - 1) dispatchesAreRightful(host.bench);
+      });
+      foldIsState(host.bench);
+      nothingTwice(host.bench);
+    }), { numRuns: RUNS });
+  });
+
+  it("no call is shown to the model without its result, after any commit and from any start of the window", { timeout: 600_000 }, () => {
+    fc.assert(fc.property(moves, fc.nat(), (list, cut) => {
+      const host = new ChaoticHost();
+      for (const move of list) host.move(move);
+      transcriptIsWhole(host.bench);
+      pairs(transcriptOf(host.bench.entries.slice(0, cut % (host.bench.entries.length + 1)), 0));
+    }), { numRuns: RUNS });
+  });
+
+  it("every accepted event comes to exactly one outcome once all is quiet (I1), and the guard is gone", { timeout: 600_000 }, () => {
+    fc.assert(fc.property(moves, (list) => {
+      const host = new ChaoticHost();
+      for (const move of list) host.move(move);
+      host.drain();
+      expect(atRest(host.bench), JSON.stringify(host.bench.state)).toBe(true);
+      for (const [key, count] of outcomes(host.bench)) expect(count, key).toBe(1);
+      expect(host.bench.open.guard.armed).toBe(false);
+      foldIsState(host.bench);
+      transcriptIsWhole(host.bench);
+    }), { numRuns: RUNS });
+  });
+});
