@@ -18,7 +18,7 @@ module.exports = {
     room("gateway-is-an-edge", "The edge talks to sessions through channels only.", "^src/gateway/", ["^src/contracts/", "^src/agent/", "^src/platform/"]),
     room("console-looks-on", "The console has the wire, and the policy code that runs in production for its 'try it'.", "^src/console/", ["^src/contracts/", "^src/platform/", "^src/session/core/policy/", "^src/session/core/seal"]),
     room("dapr-is-an-adapter", "The sidecar's facts live here and nowhere else.", "^src/dapr/", ["^src/contracts/", "^src/platform/"]),
-    room("launcher-starts-things", "The launcher starts processes; it is no part of an app.", "^src/launcher/", ["^src/contracts/", "^src/platform/"]),
+    room("launcher-starts-things", "The launcher starts processes; it is no part of an app.", "^src/launcher/", ["^src/contracts/", "^src/platform/", "^src/dapr/probe"]),
     room("cli-is-a-client", "The CLI speaks HTTP like any client.", "^src/cli/", ["^src/contracts/", "^src/platform/", "^src/launcher/", "^src/session/core/policy/"]),
     { name: "dapr-sdk-in-its-room", severity: "error", comment: "@dapr/dapr has 25 traps; they are handled in src/dapr.", from: { pathNot: "^src/dapr/" }, to: { path: "node_modules/@dapr/dapr" } },
     { name: "agents-do-not-import-their-tools", severity: "error", comment: "Tool code runs in the worker only; an agent names its tools.", from: { path: "^agents/[^/]+/agent" }, to: { path: "^agents/[^/]+/tools" } },

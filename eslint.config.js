@@ -46,6 +46,6 @@ export default tseslint.config(
   {
     files: ["**/*.mjs", "**/*.cjs", "eslint.config.js"],
     ...tseslint.configs.disableTypeChecked,
-    languageOptions: { globals: { process: "readonly", console: "readonly", setTimeout: "readonly", clearTimeout: "readonly", URL: "readonly", module: "writable", fetch: "readonly", Buffer: "readonly" } },
+    languageOptions: { parserOptions: { projectService: false, project: false }, globals: { process: "readonly", console: "readonly", setTimeout: "readonly", clearTimeout: "readonly", URL: "readonly", module: "writable", fetch: "readonly", Buffer: "readonly" } },
   },
 );

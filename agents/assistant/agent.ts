@@ -11,6 +11,6 @@ export const agent = defineAgent({
     "Refund with issue_refund only when the user asks for it, with the amount the user named, in cents.",
     "When a person rejects or changes a refund, say so and do not try again.",
   ].join("\n"),
-  tools: ["order_status", "issue_refund"],
+  tools: ["order_status", "issue_refund", "file_list", "file_read", "file_write"],
   triggers: [],
 });

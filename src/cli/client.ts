@@ -10,18 +10,20 @@ export interface Client {
   open(path: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response>;
 }
 
+type Init = Omit<RequestInit, "headers"> & { readonly headers: Readonly<Record<string, string>> };
 export interface ClientOptions { readonly url: string; readonly name: string; readonly apiKey: string | undefined; readonly timeoutMs: number; readonly interrupted: AbortSignal }
 
 export function createClient(options: ClientOptions): Client {
   const { url, name, timeoutMs, interrupted } = options;
-  const request = async (path: string, init: RequestInit & { headers: Record<string, string> }): Promise<Response> => {
+  const common: Record<string, string> = { accept: "application/json", "user-agent": "docket-cli/1", ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }) };
+  const request = async (path: string, init: Init): Promise<Response> => {
     try {
-      return await fetch(`${url}${path}`, { ...init, redirect: "error", headers: { accept: "application/json", "user-agent": "docket-cli/1", ...(options.apiKey === undefined ? {} : { authorization: `Bearer ${options.apiKey}` }), ...init.headers } });
+      return await fetch(`${url}${path}`, { ...init, redirect: "error", headers: { ...common, ...init.headers } });
     } catch (error) {
       throw failureOf(error, interrupted, `${name} at ${url}`);
     }
   };
-  const call = async <T>(path: string, init: RequestInit & { headers: Record<string, string> }, schema: z.ZodType<T>): Promise<{ status: number; body: T }> => {
+  const call = async <T>(path: string, init: Init, schema: z.ZodType<T>): Promise<{ status: number; body: T }> => {
     const response = await request(path, { ...init, signal: AbortSignal.any([interrupted, AbortSignal.timeout(timeoutMs)]) });
     let text: string;
     try {

@@ -42,11 +42,13 @@ export function contextOf(io: CliIo, command: Command): CliContext {
 
 /** A command's work; what it returns is the exit code. */
 export type Work<A extends readonly unknown[]> = (context: CliContext, ...args: A) => Promise<ExitCode>;
-export type Runner = <A extends readonly unknown[]>(work: Work<A>) => (...args: [...A, Command]) => Promise<void>;
+/** Makes a commander action of it. */
+export type Runner = <A extends readonly unknown[]>(work: Work<A>) => (...args: A) => Promise<void>;
 
-/** Text given as such, or as `@file`. */
+/** Text given as such, or as `@file`; `@@` is an @ that is meant. */
 export function textOrFile(io: CliIo, text: string): string {
   if (!text.startsWith("@")) return text;
+  if (text.startsWith("@@")) return text.slice(1);
   const file = resolve(io.cwd, text.slice(1));
   try {
     return readFileSync(file, "utf8");
@@ -60,6 +62,6 @@ export const segment = (id: string): string => encodeURIComponent(id);
 
 /** `?a=b` of what is given. */
 export function queryOf(values: Readonly<Record<string, string | undefined>>): string {
-  const query = new URLSearchParams(Object.entries(values).flatMap(([key, value]) => value === undefined ? [] : [[key, value]])).toString();
+  const query = new URLSearchParams(Object.entries(values).filter((entry): entry is [string, string] => entry[1] !== undefined)).toString();
   return query === "" ? "" : `?${query}`;
 }

@@ -31,9 +31,14 @@ export class DaprHeartbeats {
     return this.clock.nowMs() - atMs < HEARTBEAT_STALE_MS;
   }
 
+  /** Says that this host is gone, so that others need not wait; where the sidecar went first, the key just grows stale. */
   async stop(): Promise<void> {
     clearInterval(this.#timer);
-    await this.state.transact([{ op: "delete", key: keyOf(this.host) }]);
+    try {
+      await this.state.transact([{ op: "delete", key: keyOf(this.host) }]);
+    } catch (error) {
+      this.logger.debug(errorFields(error), "the heartbeat could not be withdrawn");
+    }
   }
 
   async #beat(): Promise<void> {

@@ -12,7 +12,11 @@ import { CHANNELS, type Channel } from "../contracts/channels.js";
 import { messageOf } from "./errors.js";
 
 const MIB = 1024 * 1024;
-const DUPLICATE_WINDOW_MS = 120_000;
+/**
+ * As short as NATS allows. daprd sends the CloudEvent's id alone as the message id, so within the window two events of
+ * different sources with one id would be taken for one, and the second lost. The session's ledger is what deduplicates.
+ */
+const DUPLICATE_WINDOW_MS = 100;
 /** A channel's backlog. Beyond it a publish is refused, visibly; nothing unread is dropped. */
 const CHANNEL_BYTES = 512 * MIB;
 

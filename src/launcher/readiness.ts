@@ -9,7 +9,7 @@ import { LauncherError } from "./errors.js";
 import type { ManagedProcess } from "./managed-process.js";
 import type { Instance, InstanceTokens } from "./plan.js";
 import type { PortMap } from "./ports.js";
-import { actorAnswers, actorHostReady, answersAtAll, answersOk, componentsLoaded, outboundReady, subscribed, type NotYet } from "./sidecar-probe.js";
+import { actorAnswers, actorHostReady, answersAtAll, answersOk, componentsLoaded, outboundReady, subscribed, type NotYet } from "../dapr/probe.js";
 
 const PROBE_ACTOR_ID = "docket-probe";
 const POLL_MS = 150;

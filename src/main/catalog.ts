@@ -12,7 +12,7 @@ import type { Catalog } from "../session/host/agents.js";
 
 /** Model for agents that name none. */
 export function defaultModelOf(config: Config): string {
-  return config.defaultModel ?? (config.anthropicApiKey === undefined ? "scripted:assistant" : "anthropic:claude-sonnet-4-5");
+  return config.defaultModel ?? (config.anthropicApiKey === undefined ? "scripted:assistant" : "anthropic:claude-sonnet-5-5");
 }
 
 /** Policy files of a folder, in name order. */

@@ -14,7 +14,7 @@ import { loadSigner, loadTrust } from "../platform/keys.js";
 import { runApp } from "../platform/lifecycle.js";
 import { createLogger } from "../platform/log.js";
 import { signResult, verifyGrant } from "../platform/signing.js";
-import { builtinTools } from "../tools/builtin/index.js";
+import { builtinSettingsFrom, builtinTools } from "../tools/builtin/index.js";
 import { CallRecord, createWorker, systemWorkerClock, workspacesIn, type Results } from "../tools/index.js";
 import { deadLettersOf, listenForSidecar, sidecarOf } from "./sidecar-parts.js";
 
@@ -30,7 +30,7 @@ await runApp(logger, async (onStop) => {
   const trust = await loadTrust(keysDir);
   const bus = new DaprBus(sidecar);
   const state = new DaprState(sidecar, STATE_STORES.tools);
-  const tools = await loadTools([config.agentsDir], builtinTools({ httpAllowHosts: config.httpAllowHosts, sqlConnections: config.sqlConnections ?? {} }));
+  const tools = await loadTools([config.agentsDir], builtinTools(builtinSettingsFrom(process.env)));
   const executor = createWorker({
     tools, store: new DaprCallStore(state, (document) => CallRecord.parse(document)), results: resultsOver(bus, worker),
     grants: { verify: (jws) => verifyGrant(trust, jws, Date.now()) },

@@ -49,8 +49,6 @@ export const SETTINGS = {
   stripeWebhookSecrets: secret("DOCKET_STRIPE_WEBHOOK_SECRETS", list.optional(), "Secrets of Stripe webhooks"),
   sweepAfterMs: setting("DOCKET_SWEEP_AFTER_MS", z.coerce.number().int().min(100).optional(), "An accepted event without receipt for this long is published again"),
   toolConcurrency: setting("DOCKET_TOOL_CONCURRENCY", z.coerce.number().int().min(1).max(1000).default(16), "Tools that one worker runs at once"),
-  httpAllowHosts: setting("DOCKET_HTTP_ALLOW_HOSTS", list.default([]), "host:port pairs that the HTTP tools may reach although they are private"),
-  sqlConnections: secret("DOCKET_SQL_CONNECTIONS", z.union([z.record(z.string(), text), z.string().transform((value, context) => parseJson(value, context))]).optional(), "JSON object: connection name to PostgreSQL URL or SQLite path, for sql_query"),
   consoleUrl: setting("DOCKET_CONSOLE_URL", z.url().optional(), "Address of the console as people reach it, for links"),
 } as const;
 
@@ -102,13 +100,4 @@ function unknownKeys(fromFile: Record<string, unknown>, file: string): { path: s
     const near = Object.keys(SETTINGS).find((known) => known.toLowerCase().startsWith(key.toLowerCase().slice(0, 5)));
     return { path: `${file}: ${key}`, message: `unknown setting${near === undefined ? "" : `; did you mean ${near}?`}` };
   });
-}
-
-function parseJson(value: string, context: { addIssue: (message: string) => void }): Record<string, string> {
-  try {
-    return z.record(z.string(), z.string()).parse(JSON.parse(value));
-  } catch {
-    context.addIssue("expected a JSON object of strings");
-    return {};
-  }
 }

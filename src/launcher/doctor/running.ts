@@ -4,7 +4,7 @@ import { isPortFree } from "../ports.js";
 import { findPortHolder } from "../port-holder.js";
 import { readRunFile } from "../run-file.js";
 import { readRunRecord, type RunRecord } from "../run-record.js";
-import { answersOk, outboundReady, type NotYet } from "../sidecar-probe.js";
+import { answersOk, outboundReady, type NotYet } from "../../dapr/probe.js";
 import { fail, ok, warn, type CheckTask, type Finding } from "./check.js";
 
 const SKEW_WARN_MS = 2_000;

@@ -47,7 +47,8 @@ export class Effects {
   async run(outcome: TurnOutcome): Promise<void> {
     const { entry, after } = outcome;
     if (entry === undefined || after.status === "NEW") return;
-    const work: Promise<void>[] = [this.#announce(after, entry), this.#releaseGuards(after, entry)];
+    const work: Promise<void>[] = [this.#announce(after, entry)];
+    this.#releaseGuards(after.actorId, entry);
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
       switch (effect.type) {
         case "CallModel": this.deps.runner.start(after, effect); break;
@@ -89,15 +90,16 @@ export class Effects {
     }
   }
 
-  async #releaseGuards(state: OpenSession, entry: JournalEntry): Promise<void> {
+  /** Beside the turn, never in it: daprd answers the removal of a reminder only after that reminder's callback has returned. */
+  #releaseGuards(actorId: string, entry: JournalEntry): void {
     for (const event of entry.events) {
-      if (event.type !== "GuardReleased") continue;
-      try {
-        await this.deps.reminders.remove(state.actorId, guardName(event.generation));
-      } catch (error) {
-        this.deps.logger.warn({ actorId: state.actorId, ...errorFields(error) }, "a released guard's reminder was not removed; its next tick removes it");
-      }
+      if (event.type === "GuardReleased") this.removeGuard(actorId, event.generation);
     }
+  }
+
+  /** Removes a generation's reminder beside whatever is going on. One that stays removes itself at its next tick. */
+  removeGuard(actorId: string, generation: number): void {
+    this.#later("removeGuard", actorId, () => this.deps.reminders.remove(actorId, guardName(generation)));
   }
 
   #confirmLater(actorId: string, rowId: string): void {

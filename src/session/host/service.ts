@@ -60,7 +60,7 @@ export class SessionService {
     this.#runner = new ModelRunner({ catalog, resolve: deps.resolveModel, bus, logger, entries, report: (actorId, report) => this.#report(actorId, report) });
     this.#effects = new Effects({
       bus, reminders, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries,
-      tick: (actorId) => this.tick(actorId),
+      tick: async (actorId) => { await this.tick(actorId); },
       takeNext: async (actorId) => { await this.run(actorId, takeNext(this.source)); },
       confirm: async (actorId, rowIds) => {
         await this.run(actorId, (context) => agentOf(context.state) === undefined ? undefined : { ...this.base(context), type: "ConfirmPublications", rowIds });
@@ -76,13 +76,14 @@ export class SessionService {
   }
 
   /** Whatever is due. Called by the guard, by nudges and by wake-ups. */
-  async tick(actorId: string, guardGeneration?: number): Promise<void> {
-    await this.run(actorId, async (context) => {
+  async tick(actorId: string, guardGeneration?: number): Promise<SessionState> {
+    const outcome = await this.run(actorId, async (context) => {
       const { state } = context;
       if (state.status === "NEW") return undefined;
       return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.#reserveUsd(state.agent, state.window.rounds.reduce((sum, round) => sum + round.bytes, 0)), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
     });
-    await this.run(actorId, takeNext(this.source));
+    if (outcome.after.status === "IDLE" && outcome.after.mailbox.length > 0) return (await this.run(actorId, takeNext(this.source))).after;
+    return outcome.after;
   }
 
   /** A guard's reminder fired. An older generation removes itself. Never throws (DESIGN 3: handlers are idempotent and never throw). */
@@ -90,14 +91,11 @@ export class SessionService {
     const generation = generationOf(data);
     if (generation === undefined) return;
     try {
-      const state = await this.turns.read(actorId);
-      const current = state.status !== "NEW" && state.guard.armed && state.guard.generation === generation;
-      if (!current && (state.status === "NEW" || state.guard.generation !== generation || !state.guard.armed)) {
-        // Registered for a commit that never came, or released: gone unless a commit is just being made with it.
-        if (state.status === "NEW" || state.guard.generation >= generation) await this.deps.reminders.remove(actorId, guardName(generation));
-        if (state.status === "NEW") return;
-      }
-      await this.tick(actorId, generation);
+      const after = await this.tick(actorId, generation);
+      // Left over from a commit that never came, or from a release whose removal failed. Looked at after a turn, so
+      // that a commit which is just being made with this reminder is not robbed of it.
+      const stale = after.status === "NEW" || after.guard.generation > generation || (after.guard.generation === generation && !after.guard.armed);
+      if (stale) this.#effects.removeGuard(actorId, generation);
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
     }

@@ -45,6 +45,7 @@ export function checkUrl(text: string, allowHosts: readonly AllowedHost[]): Chec
   const allowed = allowHosts.some((entry) => entry.toLowerCase() === `${host}:${String(port)}` || (entry.toLowerCase() === host && port === defaultPort));
   if (allowed) return { url, host, allowed };
   if (port !== 80 && port !== 443) throw refused(text, `its port is ${String(port)}, expected 80 or 443`);
+  if (/(^|\.)localhost$/.test(host)) throw refused(text, "it names this machine");
   if (isLiteralAddress(host) && !isPublicAddress(host)) throw refused(text, `${host} is not a public address`);
   return { url, host, allowed };
 }

@@ -11,7 +11,7 @@ const MAX_DEPTH = 16;
 
 /** The parts of a clean relative path; `.` is the workspace itself (no parts). Throws ToolFailure `permanent`. */
 export function partsOf(path: string): string[] {
-  if (/[\0-\x1f\x7f\\]/.test(path)) throw refused(path, "it has control characters or backslashes");
+  if (/[\p{Cc}\\]/u.test(path)) throw refused(path, "it has control characters or backslashes");
   if (isAbsolute(path) || path.startsWith("~")) throw refused(path, "it is not relative to the workspace");
   const parts = path.split("/").filter((part) => part !== "" && part !== ".");
   if (parts.includes("..")) throw refused(path, "it leads out of the workspace");

@@ -5,7 +5,7 @@
  */
 import pg from "pg";
 import { ToolFailure } from "../../agent/tool-failure.js";
-import { MAX_ROW_BYTES, type SqlQuery, type SqlRows } from "./sql.js";
+import { MAX_ROW_BYTES, type SqlQuery, type SqlRows } from "./sql-query.js";
 
 const CONNECT_TIMEOUT_MS = 5_000;
 
@@ -45,7 +45,10 @@ function whole(line: string): string {
 
 function failureOf(error: unknown): ToolFailure {
   const message = error instanceof Error ? error.message : String(error);
-  const code = String((error as { code?: unknown } | undefined)?.code ?? "");
+  const found = (error as { code?: unknown } | undefined)?.code;
+  const code = typeof found === "string" ? found : "";
+  // 57014: our own statement timeout. The same query would be too slow again.
+  if (code === "57014") return ToolFailure.permanent("the query took too long", { cause: error });
   // Classes 08 (connection), 53 (resources), 57 (stopped, timed out) and errors of the network may pass.
   const transient = /^(08|53|57|40)/.test(code) || /^E[A-Z]+$/.test(code) || /timeout|terminated/i.test(message);
   return transient ? ToolFailure.transient(`the database did not answer: ${message}`, { cause: error }) : ToolFailure.permanent(`the query failed: ${message}`, { cause: error });

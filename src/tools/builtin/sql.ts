@@ -9,17 +9,12 @@ import type { Tool } from "../../agent/definition.js";
 import { ToolFailure } from "../../agent/tool-failure.js";
 import { suggestion } from "../../agent/suggest.js";
 import { queryPostgres } from "./postgres.js";
+import type { SqlQuery, SqlRows } from "./sql-query.js";
 import { querySqlite } from "./sqlite.js";
 
 /** `postgres://...`, or `sqlite:<file>`. */
 export type SqlConnections = Readonly<Record<string, string>>;
 
-export interface SqlQuery { readonly text: string; readonly params: readonly (string | number | bigint | boolean | null)[]; readonly maxRows: number; readonly timeoutMs: number; readonly signal: AbortSignal }
-/** `rows` are JSON texts, so that digits stay as the database gave them. */
-export interface SqlRows { readonly rows: readonly string[]; readonly more: boolean }
-
-/** A row's JSON text beyond this is cut. */
-export const MAX_ROW_BYTES = 64 * 1024;
 const TIMEOUT_MS = 20_000;
 
 export function sqlTool(connections: SqlConnections): Tool {
@@ -36,7 +31,7 @@ export function sqlTool(connections: SqlConnections): Tool {
       const address = Object.hasOwn(connections, connection) ? connections[connection] : undefined;
       if (address === undefined) throw ToolFailure.permanent(`no connection is named "${connection}"${suggestion(connection, Object.keys(connections))}`);
       if (!/^\s*(select|with|values|table)\b/i.test(withoutComments(query))) throw ToolFailure.permanent("only a single SELECT (or WITH, VALUES, TABLE) is allowed");
-      const answer = await driverFor(address)(address, { text: query, params: params, maxRows, timeoutMs: TIMEOUT_MS, signal: context.signal });
+      const answer = await driverFor(address)(address, { text: query, params, maxRows, timeoutMs: TIMEOUT_MS, signal: context.signal });
       return `{"rows":[${answer.rows.join(",")}],"more":${String(answer.more)}}`;
     },
   });

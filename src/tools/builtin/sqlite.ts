@@ -5,7 +5,7 @@
 import { spawn } from "node:child_process";
 import { createRequire } from "node:module";
 import { ToolFailure } from "../../agent/tool-failure.js";
-import { MAX_ROW_BYTES, type SqlQuery, type SqlRows } from "./sql.js";
+import { MAX_ROW_BYTES, type SqlQuery, type SqlRows } from "./sql-query.js";
 
 const MAX_ANSWER_BYTES = 8 * 1024 * 1024;
 
@@ -22,7 +22,9 @@ try {
   const plain = (value) => typeof value === "bigint" ? (Number.isSafeInteger(Number(value)) ? Number(value) : String(value)) : Buffer.isBuffer(value) ? "[" + value.length + " bytes]" : value;
   const rows = [];
   let more = false, bytes = 0;
-  for (const row of statement.iterate(...job.params)) {
+  // The driver takes ?1 for a name, ? for a place.
+  const bound = /\\?\\d/.test(job.text) ? [Object.fromEntries(job.params.map((value, i) => [i + 1, value]))] : job.params;
+  for (const row of statement.iterate(...bound)) {
     if (rows.length === job.maxRows || bytes > job.maxBytes) { more = true; break; }
     const line = JSON.stringify(Object.fromEntries(Object.entries(row).map(([key, value]) => [key, plain(value)])));
     const kept = line.length <= job.maxRowBytes ? line : JSON.stringify(line.slice(0, job.maxRowBytes) + " …");
@@ -38,8 +40,8 @@ try {
 export async function querySqlite(address: string, query: SqlQuery): Promise<SqlRows> {
   const job = {
     driver: createRequire(import.meta.url).resolve("better-sqlite3"), file: address.slice("sqlite:".length), text: query.text,
-    // better-sqlite3 binds neither booleans nor JSON's idea of integers apart.
-    params: query.params.map((value) => (typeof value === "boolean" ? Number(value) : typeof value === "bigint" ? String(value) : value)),
+    // The driver binds no booleans.
+    params: query.params.map((value) => (typeof value === "boolean" ? Number(value) : value)),
     maxRows: query.maxRows, maxRowBytes: MAX_ROW_BYTES, maxBytes: MAX_ANSWER_BYTES / 4,
   };
   const text = await runScript(JSON.stringify(job), query);

@@ -158,7 +158,8 @@ describe("the shipped policy", () => {
     const verdict = (name: string, effects: "none" | "idempotent" | "once") => judge(policy, manifestOf({ name, effects }), facts({ toolName: name, argsText: "{}" }));
     expect(verdict("sql_query", "none").verdict).toBe("allow");
     expect(verdict("file_write", "idempotent").verdict).toBe("allow");
-    expect(verdict("http_request", "once")).toMatchObject({ verdict: "ask", rule: "http-asks,effects-once" });
+    expect(verdict("http_request", "once")).toMatchObject({ verdict: "ask", rule: "effects-once" });
+    expect(verdict("http_get", "none")).toMatchObject({ verdict: "ask", rule: "no-rule" });
     expect(verdict("issue_refund", "once")).toMatchObject({ verdict: "ask", risk: "high", approvers: { excludeRequester: true }, onExpiry: "reject" });
     expect(verdict("send_mail", "once").verdict).toBe("ask");
   });

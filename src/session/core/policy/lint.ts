@@ -40,7 +40,8 @@ function riskyPattern(rule: PolicyRule): string | undefined {
 function unknownTools(rule: PolicyRule, tools: readonly ToolManifest[]): string[] {
   const names = tools.map((tool) => tool.name);
   if (names.length === 0) return [];
-  return (rule.match.tools ?? []).filter((glob) => !names.some((name) => globFits(glob, name))).map((glob) => `matches no known tool: "${glob}"${didYouMean(glob, names)}`);
+  // A pattern may well be written before the first tool that it is for; a name is more often a slip.
+  return (rule.match.tools ?? []).filter((glob) => !glob.includes("*") && !names.includes(glob)).map((glob) => `matches no known tool: "${glob}"${didYouMean(glob, names)}`);
 }
 
 function allowsEffects(rule: PolicyRule, tools: readonly ToolManifest[]): string[] {

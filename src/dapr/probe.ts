@@ -1,6 +1,6 @@
 /**
  * Owns: the few questions the launcher asks daprd and an app over HTTP, each answered with undefined (yes) or the reason why not
- * yet. The only file outside src/dapr that knows sidecar paths: it asks on behalf of a stack that no app may be running in.
+ * yet. It asks on behalf of a stack that no app may be running in, so it keeps no connections.
  */
 import { z } from "zod";
 

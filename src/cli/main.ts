@@ -1,0 +1,5 @@
+/** Owns: the process of the `docket` command. */
+import { processIo } from "./io.js";
+import { runCli } from "./program.js";
+
+process.exitCode = await runCli(process.argv.slice(2), processIo());

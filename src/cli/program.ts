@@ -1,0 +1,74 @@
+/** Owns: the command tree and how a command ends: its exit code, and for failures one line what, one line hint, and a code. */
+import { Command, CommanderError, Option } from "commander";
+import { errorFields } from "../platform/log.js";
+import { approvalCommands } from "./commands/approval.js";
+import { dlqCommands } from "./commands/dlq.js";
+import { doctorCommand } from "./commands/doctor.js";
+import { policyCommands } from "./commands/policy.js";
+import { sessionCommands } from "./commands/session.js";
+import { contextOf, type Runner } from "./context.js";
+import { CliError, EXIT, type ExitCode } from "./exit.js";
+import type { CliIo } from "./io.js";
+import { FORMATS, visible } from "./output.js";
+
+/** Runs one command line (without node and script). Never throws. */
+export async function runCli(argv: readonly string[], io: CliIo): Promise<ExitCode> {
+  let exitCode: ExitCode = EXIT.ok;
+  const chosen: { command?: Command } = {};
+  const runner: Runner = (work) => async (...given) => {
+    exitCode = await work(contextOf(io, chosen.command ?? program), ...given);
+  };
+  const program = buildProgram(io, runner).hook("preAction", (_program, command) => { chosen.command = command; });
+  try {
+    await program.parseAsync([...argv], { from: "user" });
+    return exitCode;
+  } catch (error) {
+    return endWith(error, io, argv);
+  }
+}
+
+/** The whole tree; the documentation test walks it. */
+export function buildProgram(io: CliIo, runner: Runner): Command {
+  const program = new Command("docket").description("Operate durable agents: sessions, approvals, dead letters, policies")
+    .addOption(new Option("-o, --output <FORMAT>", "how data is printed").choices(FORMATS).default("table"))
+    .addOption(new Option("--color <WHEN>", "colours (also NO_COLOR)").choices(["auto", "always", "never"]).default("auto"))
+    .option("--gateway <URL>", "the gateway (or DOCKET_GATEWAY_URL, or what `npm run dev` wrote down)").option("--console <URL>", "the console (or DOCKET_CONSOLE_URL, or what `npm run dev` wrote down)")
+    .option("--api-key <KEY>", "better: DOCKET_API_KEY, or what `npm run dev` wrote down").option("--timeout <SECONDS>", "for a request (default 30), or for all of a wait (default: no limit)").option("--quiet", "data and errors only")
+    .showSuggestionAfterError(true)
+    .addHelpText("after", "\nExamples:\n  docket session list\n  docket approval list\n\nExit codes: 0 ok, 1 failed, 2 usage, 3 not found, 4 conflict, 5 not allowed, 6 invalid, 7 unreachable,\n8 ended badly, 124 timeout, 130 interrupted. All of it: docs/cli.md");
+  sessionCommands(program, runner);
+  approvalCommands(program, runner);
+  dlqCommands(program, runner);
+  policyCommands(program, runner);
+  doctorCommand(program, runner);
+  everyCommand(program, (command) => {
+    command.exitOverride().configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text), getOutHasColors: () => false, getErrHasColors: () => false });
+    if (command !== program && command.commands.length === 0) command.addHelpText("after", "\nOptions for every command: docket --help");
+  });
+  return program;
+}
+
+export function everyCommand(command: Command, visit: (command: Command) => void): void {
+  visit(command);
+  for (const child of command.commands) everyCommand(child, visit);
+}
+
+function endWith(error: unknown, io: CliIo, argv: readonly string[]): ExitCode {
+  if (error instanceof CommanderError) {
+    // Commander has said it already. Help that was asked for is no failure.
+    if (error.exitCode === 0) return EXIT.ok;
+    return EXIT.usage;
+  }
+  if (io.interrupted.aborted) {
+    io.err("interrupted\n");
+    return EXIT.interrupted;
+  }
+  const failure = error instanceof CliError ? error : new CliError(EXIT.failed, "internal", `the command failed: ${errorFields(error).error}`, "this is a bug in the CLI; please report it");
+  io.err(`error: ${visible(failure.message)}\n${failure.hint === undefined ? "" : `hint:  ${visible(failure.hint)}\n`}code:  ${failure.code} (docs/errors.md)\n`);
+  if (wantsJson(argv)) io.out(`${JSON.stringify(failure.document ?? { code: failure.code, detail: failure.message, ...(failure.hint === undefined ? {} : { hint: failure.hint }) })}\n`);
+  return failure.exitCode;
+}
+
+function wantsJson(argv: readonly string[]): boolean {
+  return argv.some((arg, i) => /^(-o|--output)=?jsonl?$/.test(arg) || ((arg === "-o" || arg === "--output") && /^jsonl?$/.test(argv[i + 1] ?? "")) || /^-ojsonl?$/.test(arg));
+}

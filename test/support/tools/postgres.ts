@@ -1,0 +1,58 @@
+/**
+ * Owns: a throwaway PostgreSQL for a test file. DOCKET_TEST_POSTGRES names a server to use instead; without one and without
+ * installed binaries there is none.
+ */
+import { execFileSync } from "node:child_process";
+import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
+import { createServer, type AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+
+const ROOT = "/usr/lib/postgresql";
+
+export function hasPostgres(): boolean {
+  return process.env["DOCKET_TEST_POSTGRES"] !== undefined || binaries() !== undefined;
+}
+
+/** Address of an empty database with all rights, and its end. */
+export async function startPostgres(): Promise<{ address: string; stop: () => void }> {
+  const given = process.env["DOCKET_TEST_POSTGRES"];
+  if (given !== undefined) return { address: given, stop: () => undefined };
+  const bin = binaries();
+  if (bin === undefined) throw new Error("no PostgreSQL found");
+  const home = mkdtempSync(join(tmpdir(), "docket-pg-"));
+  const port = await freePort();
+  // PostgreSQL refuses to run as root.
+  const asRoot = process.getuid?.() === 0;
+  if (asRoot) {
+    const owner = statSync("/var/lib/postgresql");
+    chownSync(home, owner.uid, owner.gid);
+    chmodSync(home, 0o700);
+  }
+  const run = (tool: string, args: string[]): void => {
+    const command = [join(bin, tool), ...args];
+    execFileSync(asRoot ? "runuser" : command[0]!, asRoot ? ["-u", "postgres", "--", ...command] : command.slice(1), { stdio: "ignore", cwd: tmpdir() });
+  };
+  run("initdb", ["-D", join(home, "data"), "-U", "docket", "-A", "trust", "--no-sync"]);
+  run("pg_ctl", ["-D", join(home, "data"), "-w", "-l", join(home, "log"), "-o", `-p ${String(port)} -k ${home} -c listen_addresses=127.0.0.1 -c fsync=off`, "start"]);
+  return {
+    address: `postgres://docket@127.0.0.1:${String(port)}/postgres`,
+    stop: () => {
+      run("pg_ctl", ["-D", join(home, "data"), "-m", "immediate", "stop"]);
+      rmSync(home, { recursive: true, force: true });
+    },
+  };
+}
+
+function binaries(): string | undefined {
+  if (!existsSync(ROOT)) return undefined;
+  return readdirSync(ROOT).sort().reverse().map((version) => join(ROOT, version, "bin")).find((bin) => existsSync(join(bin, "initdb")));
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
+  const { port } = server.address() as AddressInfo;
+  await new Promise((resolve) => server.close(resolve));
+  return port;
+}
