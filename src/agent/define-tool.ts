@@ -65,7 +65,7 @@ export function defineTool<S extends z.ZodType>(definition: ToolDefinition<S>): 
       const parsed = await input.safeParseAsync(args);
       return parsed.success ? [] : parsed.error.issues.map((issue) => `${issue.path.map(String).join(".") || "(whole)"}: ${issue.message}`);
     },
-    run: async (args: unknown, context: ToolContext) => definition.run(typed(args), context),
+    run: (args: unknown, context: ToolContext) => Promise.resolve().then(() => definition.run(typed(args), context)),
     ...(reconcile === undefined ? {} : { reconcile: async (args: unknown, context: ToolContext): Promise<Reconciled> => reconcile(typed(args), context) }),
   });
 }

@@ -80,8 +80,10 @@ export interface ToolDefinition<S extends z.ZodType = z.ZodType> {
   readonly risk?: Risk;
   readonly allowedDecisions?: readonly DecisionKind[];
   readonly defaultVerdict?: "allow" | "ask" | "deny";
-  readonly run: (args: z.output<S>, context: ToolContext) => Promise<unknown>;
-  readonly reconcile?: (args: z.output<S>, context: ToolContext) => Promise<Reconciled>;
+  /** Gives what the model is to see: a text, or a value that is shown as JSON; at once or as a promise. Failures: throw ToolFailure. */
+  readonly run: (args: z.output<S>, context: ToolContext) => unknown;
+  /** Asked when a run ended without a word. Must have no effects itself. */
+  readonly reconcile?: (args: z.output<S>, context: ToolContext) => Reconciled | Promise<Reconciled>;
 }
 
 /**

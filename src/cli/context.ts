@@ -24,7 +24,7 @@ export interface CliContext {
   readonly timeoutMs: number | undefined;
 }
 
-export const DEFAULT_TIMEOUT_MS = 30_000;
+const DEFAULT_TIMEOUT_MS = 30_000;
 
 /** Throws CliError `usage` for global options that make no sense. */
 export function contextOf(io: CliIo, command: Command): CliContext {
@@ -41,7 +41,7 @@ export function contextOf(io: CliIo, command: Command): CliContext {
 }
 
 /** A command's work; what it returns is the exit code. */
-export type Work<A extends readonly unknown[]> = (context: CliContext, ...args: A) => Promise<ExitCode>;
+type Work<A extends readonly unknown[]> = (context: CliContext, ...args: A) => Promise<ExitCode>;
 /** Makes a commander action of it. */
 export type Runner = <A extends readonly unknown[]>(work: Work<A>) => (...args: A) => Promise<void>;
 

@@ -64,7 +64,7 @@ function endWith(error: unknown, io: CliIo, argv: readonly string[]): ExitCode {
     return EXIT.interrupted;
   }
   const failure = error instanceof CliError ? error : new CliError(EXIT.failed, "internal", `the command failed: ${errorFields(error).error}`, "this is a bug in the CLI; please report it");
-  io.err(`error: ${visible(failure.message)}\n${failure.hint === undefined ? "" : `hint:  ${visible(failure.hint)}\n`}code:  ${failure.code} (docs/errors.md)\n`);
+  io.err(`error: ${visible(failure.message)}\n${failure.hint === undefined ? "" : `hint:  ${visible(failure.hint)}\n`}code:  ${failure.code}\n`);
   if (wantsJson(argv)) io.out(`${JSON.stringify(failure.document ?? { code: failure.code, detail: failure.message, ...(failure.hint === undefined ? {} : { hint: failure.hint }) })}\n`);
   return failure.exitCode;
 }

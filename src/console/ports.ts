@@ -19,7 +19,7 @@ export interface Sessions {
 export interface Publisher { publish(envelope: Envelope): Promise<void> }
 
 /** Signs as the console (DESIGN 5). */
-export interface DecisionSigner { sign(claims: DecisionClaims): Promise<string> }
+interface DecisionSigner { sign(claims: DecisionClaims): Promise<string> }
 
 /** Reads an Authorization header. Throws Problem `unauthenticated`. */
 export interface Authenticator { authenticate(header: string | undefined): Authenticated }

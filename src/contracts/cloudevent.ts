@@ -93,6 +93,12 @@ function dataText(value: { data?: unknown; data_base64?: unknown }): string {
   }
 }
 
+/** The attributes without the data. */
+export function attributesOf(envelope: Envelope): EnvelopeAttributes {
+  const { data, ...attributes } = envelope;
+  return attributes;
+}
+
 /** Serialises to structured JSON, data digits kept. */
 export function serializeEnvelope(envelope: Envelope): string {
   const { data, ...attributes } = envelope;

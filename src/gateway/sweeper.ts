@@ -25,7 +25,7 @@ export interface SweepDeps {
 }
 
 /** Publishes what is due; returns how many. Throws Problem `store_unavailable`. */
-export async function sweep(deps: SweepDeps): Promise<number> {
+async function sweep(deps: SweepDeps): Promise<number> {
   let published = 0;
   for (const row of await deps.inbox.due(deps.clock.nowMs(), deps.config.batch)) {
     try {

@@ -12,7 +12,7 @@ import { Problem, zodErrors } from "../contracts/problems.js";
 import { systemClock, type Clock } from "./clock.js";
 
 /** `noun:verb`, or `*` for all. The gateway asks for the first three; the console has its own. */
-export const Scope = z.string().regex(/^(\*|[a-z-]+:[a-z-]+)$/, "expected noun:verb, or *");
+const Scope = z.string().regex(/^(\*|[a-z-]+:[a-z-]+)$/, "expected noun:verb, or *");
 
 export const ApiKeyRecord = z.strictObject({
   id: z.string().regex(/^[a-z0-9]{4,32}$/),

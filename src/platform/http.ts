@@ -46,7 +46,7 @@ export function finishRoutes(app: Express, logger: Logger): void {
 }
 
 /** Renders whatever was thrown as an RFC 9457 document. */
-export function problemHandler(logger: Logger): ErrorRequestHandler {
+function problemHandler(logger: Logger): ErrorRequestHandler {
   return (error: unknown, req, res, next) => {
     const problem = asProblem(error, requestIdOf(res));
     if (problem.status >= 500) logger.error({ ...errorFields(error), requestId: requestIdOf(res), method: req.method, path: clip(req.path) }, "a request failed");

@@ -15,7 +15,7 @@ import { GrantClaims, ResultClaims } from "../contracts/tools.js";
 import type { Signer, SigningApp, Trust } from "./keys.js";
 
 /** Clocks of two hosts may differ by this much. */
-export const CLOCK_SKEW_MS = 30_000;
+const CLOCK_SKEW_MS = 30_000;
 const ALG = "EdDSA";
 
 interface Timed { iat: number; exp?: number | undefined }

@@ -10,6 +10,7 @@
  * - W4 (I14) `handleRequest` never throws. Failures of the way (store, broker) are RETRY; everything else is settled here and SUCCESS.
  */
 import { randomUUID } from "node:crypto";
+import { z } from "zod";
 import type { Tool } from "../agent/definition.js";
 import type { DeliveryStatus } from "../contracts/messages.js";
 import type { ToolRequest } from "../contracts/tools.js";
@@ -116,16 +117,23 @@ class ToolWorker implements Worker {
 
   async #handle(text: string, received: Readable): Promise<DeliveryStatus> {
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
-      const answer = await this.#act(text, received, await this.#look(received.request));
+      const looked = await this.#look(received.request);
+      if (looked === "unreadable") {
+        // Whether it ran is written there, so nothing may run; and to ask again would block the channel (I14).
+        await this.#deadLetter(text, received, { code: "internal", message: `the record of call ${received.request.callId} is not readable by this version of the worker` });
+        return "SUCCESS";
+      }
+      const answer = await this.#act(text, received, looked);
       if (answer !== "look again") return answer;
     }
     return "RETRY";
   }
 
-  async #look(request: ToolRequest): Promise<Looked> {
+  async #look(request: ToolRequest): Promise<Looked | "unreadable"> {
     const { store, grants, clock, tools } = this.deps;
     const { refusal, expiresAtMs } = await judgeGrant(request, grants, clock.nowMs());
-    const found = await store.read(request.callId);
+    const found = await store.read(request.callId).catch(unreadableOrThrow);
+    if (found === "unreadable") return found;
     const nowMs = clock.nowMs();
     const action = decide({ request, record: found?.record, refusal, manifest: tools.get(request.tool)?.manifest, neverStarted: this.#neverStarted, nowMs });
     const ttlMs = Math.max(this.settings.recordTtlMs, expiresAtMs - nowMs + GRANT_MARGIN_MS);
@@ -241,4 +249,10 @@ class ToolWorker implements Worker {
     }
     this.#neverStarted.add(claimId);
   }
+}
+
+/** A record that does not parse is a fact, not a failure of the way. */
+function unreadableOrThrow(error: unknown): "unreadable" {
+  if (error instanceof z.ZodError || error instanceof SyntaxError) return "unreadable";
+  throw error;
 }

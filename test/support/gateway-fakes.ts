@@ -61,7 +61,7 @@ export class MemoryKeyValue implements KeyValue {
   #assertUp(): void { if (this.down) throw new Problem("store_unavailable", "the store is down (test)"); }
 }
 
-export class FakePublisher implements TaskPublisher {
+class FakePublisher implements TaskPublisher {
   readonly published: Envelope[] = [];
   down = false;
   hangs = false;
@@ -74,7 +74,7 @@ export class FakePublisher implements TaskPublisher {
   texts(): string[] { return this.published.map(serializeEnvelope); }
 }
 
-export class FakeDeadLetters implements DeadLetters {
+class FakeDeadLetters implements DeadLetters {
   readonly letters: DeadLetter[] = [];
   down = false;
   async record(letter: DeadLetter): Promise<void> {
@@ -84,7 +84,7 @@ export class FakeDeadLetters implements DeadLetters {
 }
 
 /** Sessions with hand-written journals. */
-export class FakeSessions implements Sessions {
+class FakeSessions implements Sessions {
   readonly journals = new Map<string, JournalEntry[]>();
   readonly outcomes = new Map<string, EventOutcome>();
   readonly recentRuns = new Map<string, SessionView["recentRuns"]>();
@@ -129,7 +129,7 @@ export class FakeSessions implements Sessions {
 
 /** An agent without more than its triggers. */
 export const agent = (name: string, triggers: AgentDefinition["triggers"]): AgentDefinition => ({ name, version: "1", description: name, instructions: "x", tools: [], triggers });
-export const TEST_AGENTS: AgentDefinition[] = [
+const TEST_AGENTS: AgentDefinition[] = [
   agent("order-triage", [{ types: ["shop.order.*"] }]),
   agent("repo-helper", [{ types: ["com.github.issues.*", "com.github.pull_request.*", "com.github.push"] }]),
   agent("billing", [{ types: ["com.stripe.*"], session: (event) => (event.data as { data?: { object?: { customer?: string } } }).data?.object?.customer }]),

@@ -3,7 +3,7 @@
  * repetitions lead to the same tables. A gap is closed by reading the missing entries from the session itself; while
  * that fails the gap is remembered, and `repairGaps` tries again.
  */
-import type { Kysely } from "kysely";
+import { sql, type Kysely } from "kysely";
 import type { JournalAppended, JournalEntry, SessionEvent } from "../../contracts/journal.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Sessions } from "../ports.js";
@@ -54,7 +54,7 @@ async function closeGap(db: ReadModel, sessions: Pick<Sessions, "readJournal">, 
     const reached = last > head.head_rev ? last : head.max_rev;
     await db.transaction().execute(async (trx) => {
       for (const entry of entries) await applyEntry(trx, entry);
-      await trx.updateTable("journal_heads").set({ head_rev: reached, max_rev: Math.max(reached, head.max_rev) }).where("actor_id", "=", actorId).execute();
+      await trx.updateTable("journal_heads").set({ head_rev: sql<number>`max(head_rev, ${reached})`, max_rev: sql<number>`max(max_rev, ${reached})` }).where("actor_id", "=", actorId).execute();
     });
   }
 }

@@ -9,7 +9,7 @@ import { ApprovalRecord, PendingApproval } from "../../contracts/decisions.js";
 import type { ApprovalRow, ReadModel, Tables } from "./database.js";
 import { pageOfRows, type Page, type PageRequest } from "./page.js";
 
-export type ApprovalState = ApprovalListItem["state"];
+type ApprovalState = ApprovalListItem["state"];
 export interface ApprovalFilter extends PageRequest { readonly tenant: string; readonly state: ApprovalState | "all"; readonly sessionId?: string | undefined }
 export interface Closing { readonly approvalId: string; readonly actorId: string; readonly position: number; readonly atMs: number; readonly as: Exclude<ApprovalState, "open">; readonly by?: string; readonly decision?: string }
 

@@ -28,7 +28,7 @@ export interface DeadLetterRow {
 export interface JournalHeadRow { actor_id: string; head_rev: number; max_rev: number }
 
 /** Append-only: each write has a row before it is tried and one with its outcome. */
-export interface AuditRow {
+interface AuditRow {
   audit_id: string; at: number; tenant: string; principal_id: string; key_id: string; action: string; target: string; outcome: string; reason: string; detail: string; ip: string;
 }
 

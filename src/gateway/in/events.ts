@@ -23,7 +23,7 @@ export interface EventRouteDeps {
 }
 
 /** One line of a batch's answer. */
-export type BatchItem = { readonly index: number; readonly status: number } & ({ readonly accepted: Accepted } | { readonly problem: object });
+type BatchItem = { readonly index: number; readonly status: number } & ({ readonly accepted: Accepted } | { readonly problem: object });
 
 /** Routes that take events. `body` reads the raw body; it runs after the caller was let in. */
 export function eventRoutes(deps: EventRouteDeps, body: RequestHandler): Router {

@@ -4,7 +4,7 @@
  */
 import type { ChannelName } from "../../contracts/channels.js";
 import { CHANNELS } from "../../contracts/channels.js";
-import type { Envelope } from "../../contracts/cloudevent.js";
+import { attributesOf, type Envelope } from "../../contracts/cloudevent.js";
 import { sha256Hex } from "../../contracts/ids.js";
 import { DEAD_LETTERED, type DeadLetter, type DeadLetterKind } from "../../contracts/messages.js";
 import type { Clock } from "../../platform/clock.js";
@@ -39,9 +39,4 @@ export class DeadLetters {
     };
     await this.bus.publish("deadLetters", { specversion: "1.0", id: deadLetterId, source: "docket://sessions", type: DEAD_LETTERED, ...(input.sessionId === undefined ? {} : { subject: input.sessionId }), data: JSON.stringify(letter) });
   }
-}
-
-function attributesOf(envelope: Envelope): Omit<Envelope, "data"> {
-  const { data, ...attributes } = envelope;
-  return attributes;
 }

@@ -31,6 +31,7 @@ export interface EffectsDeps {
   readonly clock: Clock;
   readonly logger: Logger;
   readonly entries: (actorId: string, fromRev: number, toRev: number) => Promise<JournalEntry[]>;
+  readonly readBlob: (key: string) => Promise<string | undefined>;
   readonly tick: (actorId: string) => Promise<void>;
   readonly takeNext: (actorId: string) => Promise<void>;
   readonly confirm: (actorId: string, rowIds: readonly string[]) => Promise<void>;
@@ -82,7 +83,7 @@ export class Effects {
     const row = state.outbox.find((candidate) => candidate.rowId === rowId);
     if (row === undefined) return;
     try {
-      const publication = await publicationOf(state, row, { entries: (from, to) => this.deps.entries(state.actorId, from, to), signer: this.deps.signer });
+      const publication = await publicationOf(state, row, { entries: (from, to) => this.deps.entries(state.actorId, from, to), readBlob: this.deps.readBlob, signer: this.deps.signer });
       if (publication !== undefined) await this.deps.bus.publish(publication.channel, publication.envelope);
       if (row.kind === "response" || row.kind === "dead_letter") this.#confirmLater(state.actorId, rowId);
     } catch (error) {

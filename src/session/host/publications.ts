@@ -4,10 +4,10 @@
  * key inside does not change (DESIGN 3).
  */
 import type { ChannelName } from "../../contracts/channels.js";
-import type { Envelope } from "../../contracts/cloudevent.js";
+import { attributesOf, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_PENDING, type PendingApproval } from "../../contracts/decisions.js";
 import type { JournalEntry, SessionEvent, SessionEventOf } from "../../contracts/journal.js";
-import { DEAD_LETTERED, RUN_ENDED, type DeadLetter, type RunEndedMessage } from "../../contracts/messages.js";
+import { DEAD_LETTERED, DeadLetterKind, RUN_ENDED, type DeadLetter, type RunEndedMessage } from "../../contracts/messages.js";
 import { CHANNELS } from "../../contracts/channels.js";
 import { TOOL_REQUESTED, type ToolRequest } from "../../contracts/tools.js";
 import type { OpenSession, OutboxRow, ToolCall } from "../core/state.js";
@@ -17,6 +17,7 @@ export interface Publication { readonly channel: ChannelName; readonly envelope:
 
 export interface PublicationSource {
   entries(fromRev: number, toRev: number): Promise<JournalEntry[]>;
+  readBlob(key: string): Promise<string | undefined>;
   readonly signer: GrantSigner;
 }
 
@@ -100,16 +101,50 @@ async function runEnded(state: OpenSession, row: OutboxRow, source: PublicationS
   return { channel: "responses", envelope: base(state, row, RUN_ENDED, message) };
 }
 
+/**
+ * The journal only notes that something died; the letter carries it whole. A dead event is the event as it came; a dead
+ * tool request is its tool, arguments and last error, and the event behind it, which a redrive delivers again.
+ */
 async function deadLetter(state: OpenSession, row: OutboxRow, source: PublicationSource): Promise<Publication | undefined> {
   const dead = await find(source, row.rev, "DeadLetterRecorded", (event) => event.deadLetterId === row.subject);
   if (dead === undefined) return undefined;
-  const { deadLetterId, kind, reason, tries, callId, payload } = dead.event;
+  const { deadLetterId, reason, tries, callId, key } = dead.event;
+  const kind = DeadLetterKind.parse(dead.event.kind);
+  const message = dead.event.message ?? reason;
+  const event = key === undefined ? undefined : await eventOf(state, key, dead.event.eventRev ?? runRevOf(state, key), source);
+  const call = callId === undefined ? undefined : await deadCall(state, callId, dead.event.argsRev, source);
+  const payload = kind === "tool_request" ? JSON.stringify({ ...call, callId, error: message, event: event === undefined ? undefined : serializeEnvelope(event) }) : event === undefined ? dead.event.payload : serializeEnvelope(event);
   const letter: DeadLetter = {
-    deadLetterId, kind: kind as DeadLetter["kind"], reason, message: reason, topic: kind === "tool_request" ? CHANNELS.toolRequests.topic : CHANNELS.tasks.topic,
+    deadLetterId, kind, reason, message, topic: kind === "tool_request" ? CHANNELS.toolRequests.topic : CHANNELS.tasks.topic,
     app: "sessions", tries, tenant: state.tenant, sessionId: state.sessionId, actorId: state.actorId, payload, payloadEncoding: "utf8",
-    firstFailedAtMs: dead.entry.atMs, lastFailedAtMs: dead.entry.atMs, ...(callId === undefined ? {} : { callId }),
+    firstFailedAtMs: dead.entry.atMs, lastFailedAtMs: dead.entry.atMs,
+    ...(callId === undefined ? {} : { callId }), ...(call === undefined ? {} : { tool: call.tool }), ...(event === undefined ? {} : { envelope: attributesOf(event) }),
   };
   return { channel: "deadLetters", envelope: base(state, row, DEAD_LETTERED, letter) };
+}
+
+function runRevOf(state: OpenSession, key: string): number | undefined {
+  return "run" in state && state.run.key === key ? state.run.eventRev : undefined;
+}
+
+/** The event behind a key, as it was received. */
+async function eventOf(state: OpenSession, key: string, rev: number | undefined, source: PublicationSource): Promise<Envelope | undefined> {
+  if (rev === undefined) return undefined;
+  const received = (await find(source, rev, "EventReceived", (event) => event.key === key))?.event;
+  if (received === undefined) return undefined;
+  return {
+    specversion: "1.0", id: received.id, source: received.source, type: received.eventType, subject: state.sessionId, tenant: state.tenant, agent: state.agent,
+    correlationid: received.correlationId, data: received.data.blob === undefined ? received.data.text : await source.readBlob(received.data.blob.key) ?? JSON.stringify(received.data.text),
+    ...(received.principal === undefined ? {} : { principal: JSON.stringify(received.principal) }),
+  };
+}
+
+async function deadCall(state: OpenSession, callId: string, argsRev: number | undefined, source: PublicationSource): Promise<{ tool: string; args: string; argsDigest: string } | undefined> {
+  const call = "run" in state ? state.run.calls.find((candidate) => candidate.callId === callId) : undefined;
+  if (call !== undefined) return { tool: call.tool, argsDigest: call.argsDigest, args: (await argumentsOf(source, call))?.args ?? "" };
+  const answered = argsRev === undefined ? undefined : await find(source, argsRev, "ModelAnswered", (event) => event.calls.some((proposed) => proposed.callId === callId));
+  const proposed = answered?.event.calls.find((candidate) => candidate.callId === callId);
+  return proposed === undefined ? undefined : { tool: proposed.tool, args: proposed.args, argsDigest: proposed.argsDigest };
 }
 
 function base(state: OpenSession, row: OutboxRow, type: string, data: object): Envelope {

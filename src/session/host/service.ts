@@ -59,7 +59,7 @@ export class SessionService {
     const entries = (actorId: string, from: number, to: number): Promise<JournalEntry[]> => this.turns.readEntries(actorId, from, to);
     this.#runner = new ModelRunner({ catalog, resolve: deps.resolveModel, bus, logger, entries, report: (actorId, report) => this.#report(actorId, report) });
     this.#effects = new Effects({
-      bus, reminders, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries,
+      bus, reminders, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries, readBlob: (key) => store.readBlob(key),
       tick: async (actorId) => { await this.tick(actorId); },
       takeNext: async (actorId) => { await this.run(actorId, takeNext(this.source)); },
       confirm: async (actorId, rowIds) => {

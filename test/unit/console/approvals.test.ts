@@ -5,7 +5,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import { APPROVAL_PENDING, DECISION_MADE } from "../../../src/contracts/decisions.js";
 import { ensureDevKeys, loadSigner, loadTrust, type Signer, type Trust } from "../../../src/platform/keys.js";
 import { verifyDecision } from "../../../src/platform/signing.js";
-import { ACTOR, messageOf, pendingOf, recordOf, START_MS, startConsole, viewOf, type ConsoleWorld } from "../../support/console-fakes.js";
+import { ACTOR, entryOf, journalMessage, messageOf, pendingOf, recordOf, START_MS, startConsole, viewOf, type ConsoleWorld } from "../../support/console-fakes.js";
 
 let dir: string;
 let keys: { signer: Signer; trust: Trust };
@@ -123,6 +123,13 @@ describe("a decision", () => {
 });
 
 describe("the approval list", () => {
+  it("shows the newest version of what is asked: new arguments under a quorum are a new question", async () => {
+    await world.console.handleJournal(journalMessage(entryOf(1, [{ type: "ApprovalOpened", record: recordOf() }])));
+    await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf(recordOf({ version: 2, argsDigest: "sha256:cd" }), { args: '{"amount":60}' }), { id: "p2" }));
+    await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf(), { id: "p3" }));
+    expect((await world.call("GET", "/v1/approvals/apr_1", { key: approver })).body).toMatchObject({ state: "open", pending: { args: '{"amount":60}', record: { version: 2, argsDigest: "sha256:cd" } } });
+  });
+
   it("shows what is open, soonest expiry first, page by page", async () => {
     for (let i = 2; i <= 5; i += 1) await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf(recordOf({ approvalId: `apr_${String(i)}`, expiresAtMs: START_MS + (10 - i) * 1000 }))));
     const ids: string[] = [];

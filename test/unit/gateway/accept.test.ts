@@ -43,6 +43,9 @@ describe("prompts", () => {
     expect((await post(gw, "/v1/prompts", { text: "hello", sessionId: "elsewhere" }, key)).status).toBe(422);
     const stranger = await post(gw, "/v1/prompts", { text: "something else" }, { ...key, authorization: `Bearer ${gw.keys.other}` });
     expect(stranger.status).toBe(202);
+    expect(gw.publisher.published.map((one) => [one.tenant, JSON.parse(one.principal!) as unknown])).toEqual([
+      ["acme", { id: "ann@example.com", class: "person", roles: ["operator"] }], ["umbra", { id: "bob", class: "machine", roles: [] }],
+    ]);
   });
 
   it("keeps one answer when 50 copies arrive at once", async () => {
@@ -152,6 +155,16 @@ describe("CloudEvents", () => {
     await post(gw, "/v1/events", event({ id: "2" }), { ...structured, traceparent: valid });
     await post(gw, "/v1/events", event({ id: "3", traceparent: `00-${"0".repeat(32)}-${"b".repeat(16)}-01` }), structured);
     expect(gw.publisher.published.map((one) => one.traceparent === valid)).toEqual([true, true, false]);
+  });
+
+  it("sends an event for a session that exists to its agent, and keeps the path's session", async () => {
+    gw.sessions.append("acme", "cus_1", { type: "GuardArmed", generation: 1, periodMs: 1 });
+    expect((await post(gw, "/v1/sessions/cus_1/events", event({ subject: undefined, type: "com.stripe.invoice.paid" }), structured)).status).toBe(202);
+    expect(gw.publisher.published[0]).toMatchObject({ agent: "order-triage", subject: "cus_1" });
+  });
+
+  it("answers HEAD on a stream without opening one", async () => {
+    expect((await fetch(`${gw.url}/v1/sessions/s/stream`, { method: "HEAD", headers: { authorization: `Bearer ${gw.keys.all}` } })).status).toBe(204);
   });
 
   it("refuses reserved types, another principal's source, an expired event, and two different sessions", async () => {

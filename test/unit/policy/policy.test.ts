@@ -160,7 +160,7 @@ describe("the shipped policy", () => {
     expect(verdict("file_write", "idempotent").verdict).toBe("allow");
     expect(verdict("http_request", "once")).toMatchObject({ verdict: "ask", rule: "effects-once" });
     expect(verdict("http_get", "none")).toMatchObject({ verdict: "ask", rule: "no-rule" });
-    expect(verdict("issue_refund", "once")).toMatchObject({ verdict: "ask", risk: "high", approvers: { excludeRequester: true }, onExpiry: "reject" });
+    expect(verdict("issue_refund", "once")).toMatchObject({ verdict: "ask", risk: "high", rule: "effects-once,money-moves", onExpiry: "reject" });
     expect(verdict("send_mail", "once").verdict).toBe("ask");
   });
 });

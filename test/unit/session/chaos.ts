@@ -24,7 +24,7 @@ type Dispatch = Pick<CommandOf<"RecordToolResult">, "callId" | "try">;
 type Attempt = Pick<CommandOf<"RecordAnswer">, "runId" | "step" | "attempt">;
 
 export class ChaoticHost {
-  readonly bench = new Bench({ ...LIMITS, maxSteps: 5, budgetUsd: 0.16, maxReflections: 2 });
+  readonly bench = new Bench({ ...LIMITS, maxSteps: 5, budgetUsd: 0.09, maxReflections: 2 });
   private events = 0;
   private sent: Ask[] = [];
 

@@ -28,6 +28,13 @@ describe("an open approval", () => {
     expect(bench.open.guard).toMatchObject({ generation: 3, armed: true, periodMs: 30_000 });
   });
 
+  it("has a fast guard again as soon as the model is called, although no deadline comes sooner", () => {
+    bench.ask({ type: "AcknowledgeApproval", approvalId: bench.open.approvals[0]!.approvalId, version: 1 });
+    bench.later(1000).tick();
+    bench.decides("reject");
+    expect(bench.open.guard).toMatchObject({ generation: 3, armed: true, periodMs: 5000 });
+  });
+
   it("never outlives the event", () => {
     const timed = new Bench();
     timed.receive(1, { expiresAtMs: timed.atMs + 60_000 });

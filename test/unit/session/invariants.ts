@@ -57,13 +57,25 @@ export function isGuarded(bench: Bench): void {
   const { open } = bench;
   const due = nextDueAtMs(open);
   if (isBusy(open) || due !== undefined) expect(open.guard.armed).toBe(true);
-  if (bench.entries.at(-1)?.command === "Tick" && due !== undefined) expect(due).toBeGreaterThan(bench.entries.at(-1)!.atMs);
+  const last = bench.entries.at(-1);
+  // With full jitter a retry may be due at once.
+  const atOnce = last?.events.some((event) => "retryAtMs" in event && event.retryAtMs === last.atMs) ?? false;
+  if (last?.command === "Tick" && due !== undefined && !atOnce) expect(due).toBeGreaterThan(last.atMs);
 }
 
-/** I11: at most one call above the budget. */
+/** I11: what the open run's model calls really cost (their reservation where nobody knows) is at most one call above its budget. */
 export function isWithinBudget(bench: Bench): void {
   const run = runOf(bench.state);
-  if (run !== undefined) expect(run.spentUsd).toBeLessThanOrEqual(run.budgetUsd + 0.02 + 1e-9);
+  if (run === undefined) return;
+  const costs = new Map<string, number>();
+  for (const event of bench.entries.flatMap((entry) => entry.events)) {
+    if (!("runId" in event) || event.runId !== run.runId || !("attempt" in event)) continue;
+    const attempt = `${String(event.step)}/${String(event.attempt)}`;
+    if (event.type === "ModelCallStarted") costs.set(attempt, event.reservedUsd);
+    else if (event.type === "ModelAnswered" || (event.type === "ModelCostBooked" && event.costUsd !== null)) costs.set(attempt, event.costUsd ?? 0);
+    else if (event.type === "ModelCallFailed" && (event.kind === "transient" || event.kind === "permanent")) costs.set(attempt, 0);
+  }
+  expect([...costs.values()].reduce((sum, cost) => sum + cost, 0)).toBeLessThanOrEqual(run.budgetUsd + 0.02 + 1e-9);
 }
 
 /** Never a call without its result, wherever the window begins. */
@@ -130,6 +142,8 @@ class RightfulDispatches {
   /** call → last try that may be followed by another. */
   private readonly proven = new Map<string, number>();
   private readonly tries = new Map<string, number>();
+  /** Sent, and nobody has proven how it ended. */
+  private readonly out = new Set<string>();
 
   read(event: SessionEvent): void {
     if (event.type === "ModelAnswered") for (const call of event.calls) this.proposed.set(call.callId, { digest: call.argsDigest, effects: call.effects });
@@ -139,8 +153,12 @@ class RightfulDispatches {
     if (event.type === "ToolTryFailed") {
       const safe = event.kind !== "timeout" || this.proposed.get(event.callId)?.effects !== "once";
       if (safe) this.proven.set(event.callId, event.try);
+      if (event.kind !== "timeout") this.out.delete(event.callId);
     }
     if (event.type === "ToolCallDispatched") this.readDispatch(event);
+    if (event.type === "ToolResultRecorded" && this.out.has(event.callId) && this.proposed.get(event.callId)?.effects !== "none") {
+      expect(["succeeded", "failed", "responded", "outcome_unknown"], "called off while it may have run (I6)").toContain(event.status);
+    }
   }
 
   private readDecision(event: Extract<SessionEvent, { type: "DecisionRecorded" }>): void {
@@ -160,5 +178,6 @@ class RightfulDispatches {
     expect(event.try).toBe(before + 1);
     if (before > 0) expect(this.proven.get(event.callId), `try ${String(before)} of ${event.callId} was not proven (I6)`).toBe(before);
     this.tries.set(event.callId, event.try);
+    this.out.add(event.callId);
   }
 }

@@ -188,6 +188,24 @@ describe("an unknown outcome", () => {
     expect(bench.call().life).toMatchObject({ phase: "dispatched", try: 2 });
   });
 
+  it("asked again by a person and unknown again is not closed by a failure of the first try", () => {
+    bench.decides("retry");
+    bench.result(0, { outcome: "outcome_unknown" });
+    expect(bench.result(0, { try: 1, outcome: "not_started" }).events).toEqual([]);
+    bench.result(0, { try: 1 });
+    expect(bench.types.slice(0, 3)).toEqual(["LateResultRecorded", "ApprovalWithdrawn", "ToolResultRecorded"]);
+  });
+
+  it("blocks a twin that is approved meanwhile", () => {
+    const twins = new Bench();
+    twins.receive(1);
+    twins.answer([callOf("allow"), callOf("ask", { index: 1, args: "{\"n\":0}" })]);
+    twins.result(0, { outcome: "outcome_unknown" });
+    twins.decides("approve");
+    expect(twins.types).toEqual(["DecisionRecorded", "ToolResultRecorded"]);
+    expect(twins.eventsOf("ToolResultRecorded")).toMatchObject([{ status: "failed", content: { text: /^blocked/ } }]);
+  });
+
   it("given up stays blocked for the same arguments, until a late result", () => {
     bench.decides("give_up");
     expect(bench.eventsOf("DeadLetterRecorded")).toMatchObject([{ reason: "outcome_unknown" }]);

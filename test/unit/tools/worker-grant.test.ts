@@ -3,8 +3,10 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { Problem } from "../../../src/contracts/problems.js";
 import { argsDigest } from "../../../src/contracts/ids.js";
+import { CallRecord } from "../../../src/tools/record.js";
 import { createWorker } from "../../../src/tools/worker.js";
 import { flush } from "../../support/tools/clock.js";
+import { MemoryCallStore } from "../../support/tools/memory-call-store.js";
 import { countingTool, deliver, eventOf, harness, requestFor, type RequestOptions } from "../../support/tools/harness.js";
 
 const OTHER_ARGS = "{\"order\":\"ord-2\"}";
@@ -156,6 +158,16 @@ describe("what is malformed becomes a dead letter with its bytes, and is acked",
     h.letters.length = 0;
     expect(await h.worker().handleRequest(text)).toBe("SUCCESS");
     expect(h.letters).toMatchObject([{ kind, reason, payload: text, payloadEncoding: "utf8" }]);
+  });
+
+  it("a record of another version stops the call, not the channel", async () => {
+    const { tool, effects } = countingTool();
+    const store = new MemoryCallStore();
+    const reach = { create: store.create.bind(store), replace: store.replace.bind(store), read: async () => ({ record: CallRecord.parse({ v: 2 }), etag: "1" }) };
+    const newer = harness([tool], { reach });
+    expect(await deliver(newer.worker(), requestFor(newer.clock))).toBe("SUCCESS");
+    expect(effects()).toBe(0);
+    expect(newer.letters).toMatchObject([{ kind: "tool_request", reason: "internal", callId: "call_1" }]);
   });
 
   it("but when the dead letter cannot be recorded: RETRY", async () => {

@@ -172,6 +172,24 @@ describe("the worker dies between claim and result", () => {
     }
   });
 
+  it("the old worker was only slow: its failure does not count, its success does", async () => {
+    for (const late of ["failure", "success"] as const) {
+      const ends: ((value: unknown) => void)[] = [];
+      const { tool } = countingTool({ effects: "idempotent", timeoutMs: 600_000, run: () => new Promise((resolve, reject) => ends.push(late === "failure" && ends.length === 0 ? reject : resolve)) });
+      const slow = harness([tool]);
+      await deliver(slow.worker("slow"), requestFor(slow.clock));
+      const h = harness([tool], { store: slow.store });
+      await h.clock.advance(61_000);
+      await deliver(h.worker("fast"), requestFor(h.clock, later(h)));
+      ends[0]!(late === "failure" ? ToolFailure.permanent("from the past") : "first");
+      await flush();
+      expect(slow.results).toMatchObject(late === "failure" ? [] : [{ outcome: "succeeded", output: "first" }]);
+      ends[1]!("second");
+      await flush();
+      expect(h.results).toMatchObject(late === "failure" ? [{ outcome: "succeeded", output: "second" }] : []);
+    }
+  });
+
   it("a bad grant does not run the tool again either, and admits that the outcome is unknown", async () => {
     const { h, runs } = await crashed({ effects: "once", reconcile: async () => ({ happened: false }) });
     await deliver(h.worker("w2"), requestFor(h.clock, { grant: "forged" }));

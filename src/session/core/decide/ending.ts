@@ -66,7 +66,7 @@ export function settleUnknown(draft: Draft, call: ToolCall): void {
 export function recordDeadCall(draft: Draft, call: ToolCall, about: { reason: string; message: string; tries: number }): void {
   draft.emit({
     type: "DeadLetterRecorded", deadLetterId: deadLetterIdOf(draft, call.callId), kind: "tool_request", reason: about.reason, tries: about.tries,
-    ...given("key", draft.run?.key), callId: call.callId, payload: "", message: clip(about.message, MAX_MESSAGE), argsRev: call.argsRev,
+    ...given("key", draft.run?.key), callId: call.callId, payload: "", message: clip(about.message, MAX_MESSAGE), argsRev: call.argsRev, ...given("eventRev", draft.run?.eventRev),
   });
 }
 

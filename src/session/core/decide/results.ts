@@ -33,7 +33,11 @@ function settle(draft: Draft, call: ToolCall, reported: Reported): void {
   if (reported.outcome === "succeeded") { recordResult(draft, call, "succeeded", reported.content); return; }
   const unknown = reported.outcome === "outcome_unknown" && call.effects !== "none";
   // The run is over but for this call, and it is proven not to have run.
-  if (reported.outcome === "not_started" && draft.run?.ending !== undefined && call.unproven !== true) { recordResult(draft, call, "cancelled", plain("cancelled before it ran")); return; }
+  if (reported.outcome === "not_started" && draft.run?.ending !== undefined && call.unproven !== true) {
+    draft.emit({ type: "ToolTryFailed", callId: call.callId, try: reported.try, kind: "transient", message: "not started" });
+    recordResult(draft, call, "cancelled", plain("cancelled before it ran"));
+    return;
+  }
   if (unknown) { markUnknown(draft, call, reported.try, reported.failure?.message ?? "the worker cannot tell whether the call took effect"); return; }
   failTry(draft, call, failureOf(reported));
 }

@@ -3,14 +3,14 @@ import type { ApprovalRecord } from "../../../contracts/decisions.js";
 import type { CommandOf, Decision } from "../command.js";
 import { REASK_BEFORE_MS, REPUBLISH_MS, REPUBLISH_TOOL_MS } from "../limits.js";
 import { guardIsIdle } from "../rest.js";
-import type { SessionState, ToolCall } from "../state.js";
+import type { SessionState } from "../state.js";
 import { Draft, plain } from "./draft.js";
 import { recordResult } from "./ending.js";
 import { escalateExpired } from "./escalate.js";
 import { expireWaiting } from "./intake.js";
 import { loseModelCall, startDue } from "./model-call.js";
 import { advance, dispatchCall, expireRun, isExpired } from "./progress.js";
-import { failTry, markUnknown } from "./tries.js";
+import { failTry } from "./tries.js";
 
 type Tick = CommandOf<"Tick">;
 
@@ -47,17 +47,13 @@ function tickCall(draft: Draft, callId: string): void {
   const { life } = call;
   if (life.phase === "waiting_retry" && life.dueAtMs <= draft.atMs) { dispatchCall(draft, call.callId, life.try + 1); return; }
   if (life.phase !== "dispatched") return;
-  if (life.deadlineAtMs <= draft.atMs) { overdue(draft, call, life.try); return; }
+  if (life.deadlineAtMs <= draft.atMs) {
+    failTry(draft, call, { try: life.try, kind: "timeout", message: "no result before the deadline" });
+    return;
+  }
   const quiet = life.claimedBy !== undefined && life.reasked !== true && life.deadlineAtMs - REASK_BEFORE_MS <= draft.atMs;
   // The worker answers a second request with the stored result: a result message that got lost comes back.
   if (quiet) draft.emit({ type: "PublicationRepeated", rowId: `tool:${call.callId}:${String(life.try)}`, publication: (life.publications ?? 1) + 1 });
-}
-
-/** Only a call that may run again is timed out; of one with effects `once` nobody knows (I6). */
-function overdue(draft: Draft, call: ToolCall, attempt: number): void {
-  const message = "no result before the deadline";
-  if (call.effects === "once") markUnknown(draft, call, attempt, message);
-  else failTry(draft, call, { try: attempt, kind: "timeout", message });
 }
 
 function tickApproval(draft: Draft, record: ApprovalRecord): void {

@@ -20,6 +20,7 @@ export interface TryFailure {
 export function failTry(draft: Draft, call: ToolCall, failure: TryFailure): void {
   const { kind } = failure;
   if (kind === "business") { recordResult(draft, call, "failed", contentOf(failure)); return; }
+  // Only a call that may run again is timed out; of one with effects `once` nobody knows.
   if (kind === "timeout" && call.effects === "once") { markUnknown(draft, call, failure.try, failure.message); return; }
   const ending = draft.run?.ending !== undefined;
   const again = (kind === "transient" || kind === "timeout") && failure.try < call.maxTries && !ending;

@@ -1,6 +1,6 @@
 /** Owns: "did you mean": the known word nearest to an unknown one, where one is near enough to be a slip. */
 
-export function nearest(word: string, known: readonly string[]): string | undefined {
+function nearest(word: string, known: readonly string[]): string | undefined {
   let best: { word: string; distance: number } | undefined;
   for (const candidate of known) {
     const distance = editDistance(word.toLowerCase(), candidate.toLowerCase());
