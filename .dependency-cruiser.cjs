@@ -9,7 +9,7 @@ module.exports = {
     room("contracts-know-nobody", "The wire language depends on no app.", "^src/contracts/", []),
     room("core-is-pure", "decide and evolve see contracts only: no clock, store or sidecar can creep in.", "^src/session/core/", ["^src/contracts/"]),
     { name: "core-libraries", severity: "error", comment: "The core may use CEL, JSON Schema, YAML and hashing, nothing else from outside.", from: { path: "^src/session/core/" },
-      to: { dependencyTypes: ["npm", "npm-dev", "npm-optional", "core"], pathNot: ["node_modules/(zod|ajv|@marcbachmann/cel-js|lossless-json)/", "^crypto$", "^node:crypto$"] } },
+      to: { dependencyTypes: ["npm", "npm-dev", "npm-optional", "core"], pathNot: ["node_modules/(zod|ajv|yaml|@marcbachmann/cel-js|lossless-json)/", "^crypto$", "^node:crypto$"] } },
     room("platform-is-below", "Logging, config and ids serve every app and know none.", "^src/platform/", ["^src/contracts/"]),
     room("host-uses-ports", "The actor's shell declares what it needs; adapters are handed in by src/main.", "^src/session/host/", ["^src/contracts/", "^src/session/core/", "^src/agent/", "^src/model/model", "^src/platform/"]),
     room("agent-definitions", "What users write is read by every app.", "^src/agent/", ["^src/contracts/", "^src/platform/"]),

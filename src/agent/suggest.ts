@@ -1,7 +1,7 @@
 /** Owns: "did you mean": the nearest known name to a wrong one. */
 
 /** The nearest of `known`, where it is near enough to be a slip of the pen. */
-export function nearest(word: string, known: readonly string[]): string | undefined {
+function nearest(word: string, known: readonly string[]): string | undefined {
   let best: { name: string; distance: number } | undefined;
   for (const name of known) {
     const distance = editDistance(word.toLowerCase(), name.toLowerCase());

@@ -4,11 +4,13 @@
  * - `event`: a SESSION_REDRIVE command on the tasks channel; the session makes a new event of it (new id and expiry, `causationid`).
  * - `unreadable`: the same, with an edited payload that is a CloudEvent. Without one there is nothing to send.
  * - `journal`, `approval`: taken into the read model again, here.
- * - `tool_request`, `tool_result`, `decision`: refused. The call's result went to the model or to a person long ago, a
- *   grant is minted once, and a signed decision is for one moment: ask the session anew instead.
+ * - `tool_request`: the event whose run made the call, as a new event. The call itself is never sent again: a grant is minted
+ *   once, and its result went to the model or to a person long ago.
+ * - `tool_result`, `decision`: refused. They were for one moment: ask the session anew instead.
  *
  * The command's id is made of letter and redrive number, so repeating a redrive whose answer was lost has no second effect.
  */
+import { z } from "zod";
 import type { DeadLetterItem } from "../contracts/api.js";
 import { parseEnvelope, serializeEnvelope, EnvelopeAttributes, type Envelope } from "../contracts/cloudevent.js";
 import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_REDRIVE, type DeadLetter } from "../contracts/messages.js";
@@ -28,9 +30,9 @@ export function planRedrive(item: DeadLetterItem, request: RedriveRequest, calle
   switch (letter.kind) {
     case "journal": case "approval":
       return { action: "take-in", redrive, kind: letter.kind, text: request.payload ?? payloadText(letter) };
-    case "event": case "unreadable":
+    case "event": case "unreadable": case "tool_request":
       return planEvent(letter, redrive, request, caller, nowMs);
-    case "tool_request": case "tool_result": case "decision":
+    case "tool_result": case "decision":
       throw new Problem("validation_failed", `a dead ${letter.kind.replace("_", " ")} cannot be redriven: its moment has passed, and running it again could have its effect twice`,
         { hint: letter.sessionId === undefined ? "ask the session anew" : `ask the session anew: docket session send ${letter.sessionId} "..."` });
   }
@@ -60,7 +62,7 @@ interface DeadEvent { readonly event: Envelope; readonly text: string }
 
 /** The event as it came, byte for byte. */
 function originalEvent(letter: DeadLetter): DeadEvent {
-  const text = payloadText(letter);
+  const text = letter.kind === "tool_request" ? eventBehind(letter) : payloadText(letter);
   try {
     return { event: parseEnvelope(text), text };
   } catch (error) {
@@ -70,6 +72,14 @@ function originalEvent(letter: DeadLetter): DeadEvent {
     throw new Problem("not_a_cloudevent", `dead letter ${letter.deadLetterId} holds no event that could be sent again: ${error instanceof Error ? error.message : String(error)}`,
       { hint: "redrive it with an edited payload: a whole CloudEvent as JSON text", cause: error });
   }
+}
+
+/** The letter of a dead call carries the event behind it. */
+function eventBehind(letter: DeadLetter): string {
+  const parsed = z.string().transform((text) => JSON.parse(text) as unknown).pipe(z.object({ event: z.string() })).catch({ event: "" }).parse(payloadText(letter));
+  if (parsed.event !== "") return parsed.event;
+  throw new Problem("validation_failed", `dead letter ${letter.deadLetterId} does not say which event its call belongs to`,
+    { hint: letter.sessionId === undefined ? "redrive it with an edited payload" : `ask the session anew: docket session send ${letter.sessionId} "..."` });
 }
 
 /** Whoever edits an event is its sender from then on, and stays in the letter's tenant. */

@@ -11,7 +11,7 @@ import type { Refusal } from "./receive.js";
 import { claimOf, failed, notStarted, tryOf, unknown, type CallRecord, type ClaimedTry, type Outcome, type StoredResult } from "./record.js";
 
 /** A try that was begun this often and never ended has killed its worker each time. */
-export const MAX_RUNS = 3;
+const MAX_RUNS = 3;
 
 export interface Situation {
   readonly request: ToolRequest;

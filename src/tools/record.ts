@@ -25,7 +25,6 @@ const ClaimedTry = z.object({
 export type ClaimedTry = z.infer<typeof ClaimedTry>;
 
 const DoneTry = z.object({ state: z.literal("done"), try: z.number().int(), result: StoredResult });
-export type DoneTry = z.infer<typeof DoneTry>;
 
 export const TryRecord = z.discriminatedUnion("state", [ClaimedTry, DoneTry]);
 export type TryRecord = z.infer<typeof TryRecord>;

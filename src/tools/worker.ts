@@ -58,7 +58,7 @@ export interface Worker {
   running(): number;
 }
 
-export type Settings = Required<WorkerOptions>;
+type Settings = Required<WorkerOptions>;
 const DEFAULTS = { maxConcurrent: 16, lockMs: 60_000, renewEveryMs: 20_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
 /** Records outlive the grant by this much (W2). */
 const GRANT_MARGIN_MS = 3_600_000;

@@ -40,10 +40,10 @@ describe("while a session waits for approval", () => {
     expect((await docket.ended(accepted)).outcome).toBe("completed");
     expect(await refundsOf(session)).toMatchObject([{ orderId: "1001", amountCents: 1200 }]);
 
-    const journal = await docket.journal(session);
     await eventually("the stream has seen the end", () => (stream.events.some((event) => JSON.stringify(event.data).includes("RunEnded")) ? true : undefined));
     stream.close();
     const head = stream.revs().at(-1) ?? 0;
+    const journal = await docket.journal(session);
     expect(stream.connections).toBeGreaterThan(1);
     expect(head).toBeGreaterThan(before);
     expect(stream.revs()).toEqual(journal.map((entry) => entry.rev).filter((rev) => rev <= head));

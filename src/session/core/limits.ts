@@ -1,7 +1,9 @@
 /** Owns: the core's fixed numbers. Bounds of stored lists (I9) are part of the persisted contract: a change alters what `fold` gives. */
 
-/** Entries of recentRuns, recentDecisions, recentCommands, unknownCalls and a run's rejected calls. */
+/** Entries of recentDecisions, recentCommands, unknownCalls and a run's rejected calls. */
 export const RING = 50;
+/** Ended runs kept in the document. Few: every turn writes them, and ledger and journal know the older ones. */
+export const RECENT_RUNS = 6;
 export const MAX_ROUNDS = 100;
 export const MAX_UNBOOKED = 20;
 /** More rows than this and the session takes no further events until some are out. */

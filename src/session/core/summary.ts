@@ -2,13 +2,13 @@
 import type { SessionSummary } from "../../contracts/journal.js";
 import type { Risk } from "../../contracts/tools.js";
 import { openCallsOf, runOf } from "./parts.js";
-import { nextDueAtMs } from "./rest.js";
+import { isBusy, nextDueAtMs } from "./rest.js";
 import type { ModelCall, OpenSession, Run, ToolCall } from "./state.js";
 
 export function summaryOf(state: OpenSession): SessionSummary {
   const run = runOf(state);
   const risk = highestRisk(state);
-  const dueAtMs = nextDueAtMs(state);
+  const dueAtMs = lookAgainAtMs(state);
   const { modelCalls, toolCalls, inputTokens, outputTokens, costUsd } = state.totals;
   return {
     tenant: state.tenant, sessionId: state.sessionId, actorId: state.actorId, agent: state.agent, agentVersion: state.agentVersion,
@@ -17,6 +17,15 @@ export function summaryOf(state: OpenSession): SessionSummary {
     modelCalls, toolCalls, inputTokens, outputTokens, costUsd,
     ...(dueAtMs === undefined ? {} : { nextDueAtMs: dueAtMs }), ...(risk === undefined ? {} : { risk }),
   };
+}
+
+/** A busy session whose guard is lost (a wiped scheduler) has no deadline of its own: the console looks after a while. */
+const BUSY_LOOK_MS = 120_000;
+
+function lookAgainAtMs(state: OpenSession): number | undefined {
+  const dueAtMs = nextDueAtMs(state);
+  if (!isBusy(state)) return dueAtMs;
+  return Math.min(dueAtMs ?? Infinity, state.updatedAtMs + BUSY_LOOK_MS);
 }
 
 /** In words, for people. */

@@ -50,7 +50,7 @@ export class Deliveries {
     const { actorId } = target;
     switch (envelope.type) {
       case SESSION_NUDGE:
-        await this.service.tick(actorId);
+        await this.service.nudge(actorId);
         return { ok: true, verdict: "nudged", rev: 0 };
       case APPROVAL_RECEIVED: {
         const receipt = read(ApprovalReceipt, envelope);

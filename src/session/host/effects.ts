@@ -14,8 +14,8 @@ import { effectsOf } from "../core/effects.js";
 import { summaryOf } from "../core/summary.js";
 import type { OpenSession } from "../core/state.js";
 import type { ModelRunner } from "./model-runner.js";
-import type { Bus, GrantSigner, Reminders } from "./ports.js";
-import { guardName } from "./guard.js";
+import type { Bus, GrantSigner } from "./ports.js";
+import type { Guards } from "./guard.js";
 import { publicationOf } from "./publications.js";
 import type { TurnOutcome } from "./turn.js";
 
@@ -25,7 +25,7 @@ const MAX_WAKE_MS = 60_000;
 
 export interface EffectsDeps {
   readonly bus: Bus;
-  readonly reminders: Reminders;
+  readonly guards: Guards;
   readonly signer: GrantSigner;
   readonly runner: ModelRunner;
   readonly clock: Clock;
@@ -49,7 +49,7 @@ export class Effects {
     const { entry, after } = outcome;
     if (entry === undefined || after.status === "NEW") return;
     const work: Promise<void>[] = [this.#announce(after, entry)];
-    this.#releaseGuards(after.actorId, entry);
+    for (const event of entry.events) if (event.type === "GuardReleased") this.deps.guards.release(after.actorId, event.generation);
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
       switch (effect.type) {
         case "CallModel": this.deps.runner.start(after, effect); break;
@@ -89,18 +89,6 @@ export class Effects {
     } catch (error) {
       this.deps.logger.warn({ actorId: state.actorId, rowId, ...errorFields(error) }, "a publication failed; the guard repeats it");
     }
-  }
-
-  /** Beside the turn, never in it: daprd answers the removal of a reminder only after that reminder's callback has returned. */
-  #releaseGuards(actorId: string, entry: JournalEntry): void {
-    for (const event of entry.events) {
-      if (event.type === "GuardReleased") this.removeGuard(actorId, event.generation);
-    }
-  }
-
-  /** Removes a generation's reminder beside whatever is going on. One that stays removes itself at its next tick. */
-  removeGuard(actorId: string, generation: number): void {
-    this.#later("removeGuard", actorId, () => this.deps.reminders.remove(actorId, guardName(generation)));
   }
 
   #confirmLater(actorId: string, rowId: string): void {

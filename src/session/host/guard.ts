@@ -1,17 +1,17 @@
 /**
- * Owns: names and data of the guard's reminders. One periodic reminder per busy period (a generation); a tick of an
- * older generation only removes itself.
+ * Owns: the guard's reminders: one periodic reminder per busy period (a generation), named `guard-<generation>`.
+ *
+ * A guard is registered before the commit that relies on it. A scheduler that does not answer (it needs up to 20 s after
+ * a crash) must not stop every new session, so after a moment the commit goes on and registering is tried on beside it:
+ * until it succeeds, this process and the console's nudges are the net.
  */
 import { z } from "zod";
-
-/** Reminder name of a generation: `[A-Za-z0-9_-]{1,64}` (DESIGN 7.5). */
-export function guardName(generation: number): string { return `guard-${String(generation)}`; }
+import { errorFields, type Logger } from "../../platform/log.js";
+import type { Reminders } from "./ports.js";
 
 const GuardData = z.object({ purpose: z.literal("guard"), generation: z.number().int() });
-
-export function guardData(generation: number): string {
-  return JSON.stringify({ purpose: "guard", generation });
-}
+const PATIENCE_MS = 1_000;
+const RETRY_MS = 2_000;
 
 /** Generation of a reminder's data; undefined where it is not ours. */
 export function generationOf(data: string): number | undefined {
@@ -22,3 +22,52 @@ export function generationOf(data: string): number | undefined {
     return undefined;
   }
 }
+
+export interface GuardPlan { readonly generation: number; readonly dueMs: number; readonly periodMs: number }
+
+export class Guards {
+  /** Generations that are wanted and not yet known to be registered. */
+  readonly #wanted = new Map<string, number>();
+  #stopped = false;
+
+  constructor(private readonly reminders: Reminders, private readonly logger: Logger, private readonly patienceMs = PATIENCE_MS) {}
+
+  /** Resolves when the reminder is registered, or when the scheduler has used up our patience. Never rejects. */
+  async arm(actorId: string, plan: GuardPlan): Promise<void> {
+    this.#wanted.set(actorId, plan.generation);
+    let timer: NodeJS.Timeout | undefined;
+    const patience = new Promise<void>((resolve) => { timer = setTimeout(resolve, this.patienceMs); });
+    await Promise.race([this.#register(actorId, plan), patience]);
+    clearTimeout(timer);
+  }
+
+  /** Removes a generation's reminder, beside whatever is going on: daprd answers only after a running callback of it has returned. */
+  release(actorId: string, generation: number): void {
+    if (this.#wanted.get(actorId) === generation) this.#wanted.delete(actorId);
+    this.reminders.remove(actorId, nameOf(generation)).catch((error: unknown) => {
+      this.logger.warn({ actorId, generation, ...errorFields(error) }, "a released guard's reminder was not removed; its next tick removes it");
+    });
+  }
+
+  stop(): void {
+    this.#stopped = true;
+    this.#wanted.clear();
+  }
+
+  async #register(actorId: string, plan: GuardPlan): Promise<void> {
+    for (let attempt = 1; this.#wanted.get(actorId) === plan.generation; attempt += 1) {
+      try {
+        await this.reminders.set(actorId, nameOf(plan.generation), { dueMs: plan.dueMs, periodMs: plan.periodMs, data: JSON.stringify({ purpose: "guard", generation: plan.generation }) });
+        if (this.#wanted.get(actorId) === plan.generation) this.#wanted.delete(actorId);
+        return;
+      } catch (error) {
+        if (this.#stopped) return;
+        this.logger.warn({ actorId, generation: plan.generation, attempt, ...errorFields(error) }, "the scheduler did not take a guard; trying on");
+        await new Promise((resolve) => { setTimeout(resolve, RETRY_MS).unref(); });
+      }
+    }
+  }
+}
+
+/** Reminder name of a generation: `[A-Za-z0-9_-]{1,64}` (DESIGN 7.5). */
+function nameOf(generation: number): string { return `guard-${String(generation)}`; }

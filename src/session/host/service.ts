@@ -12,7 +12,7 @@ import type { SessionState } from "../core/state.js";
 import type { Catalog } from "./agents.js";
 import { DeadLetters } from "./dead-letters.js";
 import { Effects } from "./effects.js";
-import { generationOf, guardData, guardName } from "./guard.js";
+import { generationOf, Guards } from "./guard.js";
 import { commandBase, takeNext, type CommandSource } from "./intake.js";
 import { factsOf, judgeAnswer } from "./judging.js";
 import { ModelRunner, type ModelReport } from "./model-runner.js";
@@ -44,22 +44,24 @@ export class SessionService {
   readonly deadLetters: DeadLetters;
   readonly source: CommandSource;
   readonly #effects: Effects;
+  readonly #guards: Guards;
   readonly #runner: ModelRunner;
   #stopped = false;
 
   constructor(readonly deps: SessionServiceDeps) {
     const { store, clock, logger, host, catalog, bus, reminders } = deps;
     this.source = { host, random: deps.random, catalog, reserveUsd: (agent, chars) => this.#reserveUsd(agent, chars) };
+    this.#guards = new Guards(reminders, logger);
     this.turns = new Turns({
       store, clock, logger, host,
-      armGuard: (actorId, generation, options) => reminders.set(actorId, guardName(generation), { ...options, data: guardData(generation) }),
+      armGuard: (actorId, plan) => this.#guards.arm(actorId, plan),
     });
     this.reads = new Reads(this.turns, store);
     this.deadLetters = new DeadLetters(bus, clock);
     const entries = (actorId: string, from: number, to: number): Promise<JournalEntry[]> => this.turns.readEntries(actorId, from, to);
     this.#runner = new ModelRunner({ catalog, resolve: deps.resolveModel, bus, logger, entries, report: (actorId, report) => this.#report(actorId, report) });
     this.#effects = new Effects({
-      bus, reminders, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries, readBlob: (key) => store.readBlob(key),
+      bus, guards: this.#guards, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries, readBlob: (key) => store.readBlob(key),
       tick: async (actorId) => { await this.tick(actorId); },
       takeNext: async (actorId) => { await this.run(actorId, takeNext(this.source)); },
       confirm: async (actorId, rowIds) => {
@@ -86,6 +88,12 @@ export class SessionService {
     return outcome.after;
   }
 
+  /** The console found the session overdue: its guard may be lost (a wiped scheduler), so it is registered again. */
+  async nudge(actorId: string): Promise<void> {
+    const after = await this.tick(actorId);
+    if (after.status !== "NEW" && after.guard.armed) await this.#guards.arm(actorId, { generation: after.guard.generation, dueMs: after.guard.periodMs, periodMs: after.guard.periodMs });
+  }
+
   /** A guard's reminder fired. An older generation removes itself. Never throws (DESIGN 3: handlers are idempotent and never throw). */
   async onReminder(actorId: string, data: string): Promise<void> {
     const generation = generationOf(data);
@@ -95,7 +103,7 @@ export class SessionService {
       // Left over from a commit that never came, or from a release whose removal failed. Looked at after a turn, so
       // that a commit which is just being made with this reminder is not robbed of it.
       const stale = after.status === "NEW" || after.guard.generation > generation || (after.guard.generation === generation && !after.guard.armed);
-      if (stale) this.#effects.removeGuard(actorId, generation);
+      if (stale) this.#guards.release(actorId, generation);
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
     }
@@ -118,6 +126,7 @@ export class SessionService {
   /** Ends model calls and timers; what is unfinished is the guards'. */
   stop(): void {
     this.#stopped = true;
+    this.#guards.stop();
     this.#effects.stop();
     this.#runner.stop();
   }

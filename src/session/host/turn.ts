@@ -22,6 +22,7 @@ import { guardEvents } from "../core/rest.js";
 import { NEW_SESSION, type SessionState } from "../core/state.js";
 import { SessionCache, type CachedSession } from "./cache.js";
 import { ledgerRowsOf } from "./ledger.js";
+import type { GuardPlan } from "./guard.js";
 import type { SessionStore, TurnWrite } from "./ports.js";
 
 /** Inline limit of a text in the journal; the whole goes to a blob beside it. */
@@ -59,7 +60,7 @@ export interface TurnsDeps {
   readonly logger: Logger;
   readonly host: string;
   /** Called with the generation and period before a commit that arms the guard. */
-  readonly armGuard: (actorId: string, generation: number, options: { dueMs: number; periodMs: number }) => Promise<void>;
+  readonly armGuard: (actorId: string, plan: GuardPlan) => Promise<void>;
 }
 
 const NOTHING: Decision = { ok: true, events: [] };
@@ -151,7 +152,7 @@ export class Turns {
     for (const event of events) {
       if (event.type !== "GuardArmed") continue;
       const dueAtMs = event.dueAtMs ?? atMs + event.periodMs;
-      await this.deps.armGuard(actorId, event.generation, { dueMs: Math.max(1000, dueAtMs - atMs), periodMs: event.periodMs });
+      await this.deps.armGuard(actorId, { generation: event.generation, dueMs: Math.max(1000, dueAtMs - atMs), periodMs: event.periodMs });
     }
     if (after.status === "NEW") throw new Error("a commit cannot leave a session NEW");
   }

@@ -14,7 +14,7 @@ import { flush, TestClock } from "./clock.js";
 import { MemoryCallStore } from "./memory-call-store.js";
 
 /** Not a signature: the text says what a verifier would have found. */
-export const fakeJws = (claims: unknown): string => `signed.${Buffer.from(JSON.stringify(claims)).toString("base64url")}`;
+const fakeJws = (claims: unknown): string => `signed.${Buffer.from(JSON.stringify(claims)).toString("base64url")}`;
 export const readFakeJws = (jws: string): unknown => JSON.parse(Buffer.from(jws.replace(/^signed\./, ""), "base64url").toString("utf8"));
 const verifier = {
   verify: (jws: string): Promise<GrantClaims> => (jws.startsWith("signed.")

@@ -3,8 +3,6 @@ import { expect, it } from "vitest";
 import { sqlTool } from "../../../src/tools/builtin/sql.js";
 import { toolContext } from "./context.js";
 
-export interface Answer { rows: Record<string, unknown>[]; more: boolean }
-
 /** `address` gives a database with a table orders(id, total) holding (9007199254740993, 10) and (2, 20). */
 export function ask(address: () => string): (query: string, more?: { params?: unknown[]; maxRows?: number; signal?: AbortSignal }) => Promise<string> {
   return (query, more = {}) => sqlTool({ shop: address() }).run({ connection: "shop", query, params: more.params ?? [], maxRows: more.maxRows ?? 100 },

@@ -8,6 +8,9 @@ import { checkEvent, inputOf, toAgentEvent } from "../../../src/agent/event.js";
 import { loadAgents, loadManifests, loadTools } from "../../../src/agent/loader.js";
 import { routeEvent } from "../../../src/agent/route.js";
 import { parseEnvelope } from "../../../src/contracts/cloudevent.js";
+import { loadScripts } from "../../../src/model/script-folder.js";
+import { ScriptedModel } from "../../../src/model/scripted.js";
+import type { ModelMessage } from "../../../src/model/model.js";
 import { writeManifests } from "../../../src/main/manifests.js";
 import { deliver, harness, requestFor } from "../../support/tools/harness.js";
 
@@ -60,6 +63,19 @@ describe("the hello agent", () => {
     await deliver(worker, requestFor(h.clock, { request: { tool: "greeting", args: "{\"country\":\"de\",\"formal\":true}" } }));
     await deliver(worker, requestFor(h.clock, { request: { callId: "call_2", tool: "greeting", args: "{\"country\":\"xx\",\"formal\":true}" } }));
     expect(h.results).toMatchObject([{ outcome: "succeeded", output: "{\"greeting\":\"Guten Tag\"}" }, { outcome: "failed", failure: { kind: "business" } }]);
+  });
+
+  it("has a script with which the scripted model plays it through", async () => {
+    const model = new ScriptedModel({ scripts: loadScripts(join(ROOT, "examples")) });
+    const say = (messages: readonly ModelMessage[]): ReturnType<ScriptedModel["answer"]> => model.answer({
+      model: "hello-agent", instructions: "", tools: [], messages, maxOutputTokens: 100, signal: new AbortController().signal,
+      context: { sessionId: "s", runId: "r", step: 1, attempt: 1 },
+    });
+    const user: ModelMessage = { role: "user", text: "A customer signed up. Name: Zoë. Country: de." };
+    const first = await say([user]);
+    expect(first.calls).toMatchObject([{ name: "greeting", args: "{\"country\":\"de\"}" }]);
+    const results: ModelMessage = { role: "tool_results", results: [{ id: first.calls[0]!.id, name: "greeting", text: "{\"greeting\":\"Guten Tag\"}", isError: false }] };
+    expect((await say([user, { role: "assistant", text: first.text, calls: first.calls }, results])).text).toContain("Guten Tag");
   });
 
   it("is shown in the document word for word", () => {

@@ -35,7 +35,9 @@ export class Bench {
   constructor(readonly limits: AgentLimits = LIMITS) {}
 
   ask(ask: Ask): Decision {
-    const command = { ...ask, atMs: this.atMs, host: this.host, random: this.random, limits: this.limits } as SessionCommand;
+    const base = { ...ask, atMs: this.atMs, host: this.host, random: this.random, limits: this.limits } as SessionCommand;
+    // The ledger, as the host reads it after a create-only conflict: the document remembers few runs, the ledger all of them.
+    const command = base.type === "ReceiveEvent" && this.eventsOf("EventReceived").some((event) => event.key === base.event.key) ? { ...base, seen: true } : base;
     const before = this.state;
     const decision = decide(before, command);
     if (decision.events.length > 0) this.commit(decision.events, command.type);

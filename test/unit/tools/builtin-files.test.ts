@@ -83,6 +83,13 @@ describe("links", () => {
     expect(await readdir(home)).toEqual(["secret.txt", "workspaces"]);
   });
 
+  it("a link to a folder inside is refused as well", async () => {
+    await write({ path: "real/a.txt", content: "x" });
+    await symlink("real", join(workspace, "alias"));
+    await expect(read({ path: "alias/a.txt" })).rejects.toMatchObject({ message: expect.stringContaining("symbolic link") as string });
+    await expect(write({ path: "alias/b.txt", content: "x" })).rejects.toMatchObject({ reason: "permanent" });
+  });
+
   it("a dangling link is not written through", async () => {
     await symlink(join(home, "new.txt"), join(workspace, "dangling"));
     await write({ path: "dangling", content: "x" });

@@ -1,6 +1,6 @@
 /** Owns: how events about the mailbox and the life of runs fold into the state. */
 import type { RunOutcome, SessionEventOf } from "../../../contracts/journal.js";
-import { RING } from "../limits.js";
+import { RECENT_RUNS, RING } from "../limits.js";
 import { addRow, ring, withCommon, withRun, type EntryAt, type Parts } from "../parts.js";
 import type { MailboxItem, Run } from "../state.js";
 import type { AppliersOf } from "./applier.js";
@@ -43,7 +43,7 @@ function steered(parts: Parts, event: SessionEventOf<"MessageSteered">, entry: E
 /** The one outcome of an accepted event (I1). */
 function outcome(parts: Parts, event: { runId: string; key: string; code?: string | undefined }, kind: RunOutcome, entry: EntryAt): Parts {
   const ended = { runId: event.runId, key: event.key, outcome: kind, ...(event.code === undefined ? {} : { code: event.code }), endedAtMs: entry.atMs, rev: entry.rev };
-  const listed = withCommon(leaveMailbox(parts, event.key), { recentRuns: ring(parts.common.recentRuns, ended, RING) });
+  const listed = withCommon(leaveMailbox(parts, event.key), { recentRuns: ring(parts.common.recentRuns, ended, RECENT_RUNS) });
   return addRow(listed, { rowId: `response:${event.runId}`, kind: "response", subject: event.runId }, entry);
 }
 
