@@ -79,7 +79,8 @@ describe("a session of two thousand turns", () => {
     const { service } = host(state, () => { onEnded(); });
     for (let n = 0; state.bytes.length < TURNS; n += 1) {
       const ended = new Promise<void>((resolve) => { onEnded = resolve; });
-      await service.run(target.actorId, receiveEvent(service.source, target, prompt(n)));
+      const outcome = await service.run(target.actorId, receiveEvent(service.source, target, prompt(n)));
+      if (!outcome.decision.ok) throw new Error(`event ${String(n)} was refused: ${outcome.decision.code} ${outcome.decision.message}`);
       await ended;
     }
     service.stop();

@@ -41,7 +41,8 @@ export class Deliveries {
         case "approvalsResolved": return await this.#decision(target, envelope);
       }
     } catch (error) {
-      if (error instanceof Problem && !error.retryable) return await this.#dead(target, channel, envelope, text, error);
+      // A full mailbox is a verdict here: repeating the delivery would hold up every other session of the channel.
+      if (error instanceof Problem && (!error.retryable || error.code === "mailbox_full")) return await this.#dead(target, channel, envelope, text, error);
       throw error;
     }
   }
@@ -69,7 +70,7 @@ export class Deliveries {
     if (!routed.ok) throw routed.problem;
     const outcome = await this.service.run(target.actorId, receiveEvent(this.service.source, { ...target, agent: routed.agent.name }, event));
     const { decision } = outcome;
-    if (!decision.ok && decision.code !== "duplicate" && outcome.entry === undefined) throw new Problem(decision.code === "mailbox_full" ? "mailbox_full" : decision.code, decision.message);
+    if (!decision.ok && decision.code !== "duplicate" && outcome.entry === undefined) throw new Problem(decision.code, decision.message);
     await this.#receipt(target, delivered, outcome, decision.ok ? "accepted" : decision.code);
     return settled(outcome);
   }

@@ -38,7 +38,8 @@ export interface EffectsDeps {
 }
 
 export class Effects {
-  readonly #confirmed = new Map<string, Set<string>>();
+  /** Published rows that no commit has cleared yet. */
+  readonly #published = new Map<string, Set<string>>();
   readonly #wakes = new Map<string, { atMs: number; timer: NodeJS.Timeout }>();
   #stopped = false;
 
@@ -48,6 +49,7 @@ export class Effects {
   async run(outcome: TurnOutcome): Promise<void> {
     const { entry, after } = outcome;
     if (entry === undefined || after.status === "NEW") return;
+    this.#forgetCleared(after.actorId, entry);
     const work: Promise<void>[] = [this.#announce(after, entry)];
     for (const event of entry.events) if (event.type === "GuardReleased") this.deps.guards.release(after.actorId, event.generation);
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
@@ -60,6 +62,11 @@ export class Effects {
       }
     }
     await Promise.all(work);
+  }
+
+  /** Rows that are out and may be cleared. */
+  published(actorId: string): readonly string[] {
+    return [...this.#published.get(actorId) ?? []];
   }
 
   /** Forgets timers at shutdown; what they were for is the guard's. */
@@ -91,15 +98,26 @@ export class Effects {
     }
   }
 
+  /** The next commit of the session clears the row; where none comes soon, one is made for it. */
   #confirmLater(actorId: string, rowId: string): void {
-    const waiting = this.#confirmed.get(actorId);
+    const waiting = this.#published.get(actorId);
     if (waiting !== undefined) { waiting.add(rowId); return; }
-    const rows = new Set([rowId]);
-    this.#confirmed.set(actorId, rows);
+    this.#published.set(actorId, new Set([rowId]));
+    this.#confirmAfter(actorId);
+  }
+
+  #confirmAfter(actorId: string): void {
     setTimeout(() => {
-      this.#confirmed.delete(actorId);
-      this.#later("confirm", actorId, () => this.deps.confirm(actorId, [...rows]));
+      const rowIds = this.published(actorId);
+      if (rowIds.length > 0) this.#later("confirm", actorId, () => this.deps.confirm(actorId, rowIds));
     }, CONFIRM_AFTER_MS);
+  }
+
+  #forgetCleared(actorId: string, entry: JournalEntry): void {
+    const waiting = this.#published.get(actorId);
+    if (waiting === undefined) return;
+    for (const event of entry.events) if (event.type === "PublicationsCleared") for (const rowId of event.rowIds) waiting.delete(rowId);
+    if (waiting.size === 0) this.#published.delete(actorId);
   }
 
   #wakeAt(actorId: string, atMs: number): void {

@@ -55,6 +55,7 @@ export class SessionService {
     this.turns = new Turns({
       store, clock, logger, host,
       armGuard: (actorId, plan) => this.#guards.arm(actorId, plan),
+      published: (actorId) => this.#effects.published(actorId),
     });
     this.reads = new Reads(this.turns, store);
     this.deadLetters = new DeadLetters(bus, clock);

@@ -61,6 +61,8 @@ export interface TurnsDeps {
   readonly host: string;
   /** Called with the generation and period before a commit that arms the guard. */
   readonly armGuard: (actorId: string, plan: GuardPlan) => Promise<void>;
+  /** Rows that were published since the last commit: this one clears them along with what it is for. */
+  readonly published: (actorId: string) => readonly string[];
 }
 
 const NOTHING: Decision = { ok: true, events: [] };
@@ -123,12 +125,20 @@ export class Turns {
   #nextEntry(actorId: string, before: SessionState, turn: { decision: Decision; command: string }, atMs: number): { entry: JournalEntry; after: SessionState } {
     const rev = before.rev + 1;
     const previousDigest = before.status === "NEW" ? "" : before.journalDigest;
-    const plain = turn.decision.events;
+    const plain = [...turn.decision.events, ...this.#cleared(before, turn.decision.events)];
     const withoutGuard = evolveAll(before, plain, { rev, atMs, digest: "" });
     const events = [...plain, ...guardEvents(before, withoutGuard)];
     const digest = entryDigest(previousDigest, events);
     const entry: JournalEntry = { v: JOURNAL_VERSION, actorId, rev, commitId: randomUUID(), atMs, command: turn.command, host: this.deps.host, digest, events };
     return { entry, after: evolveAll(before, events, { rev, atMs, digest }) };
+  }
+
+  #cleared(before: SessionState, decided: readonly SessionEvent[]): SessionEvent[] {
+    if (before.status === "NEW") return [];
+    const already = new Set(decided.flatMap((event) => (event.type === "PublicationsCleared" ? event.rowIds : [])));
+    const published = this.deps.published(before.actorId);
+    const rowIds = before.outbox.map((row) => row.rowId).filter((rowId) => published.includes(rowId) && !already.has(rowId));
+    return rowIds.length === 0 ? [] : [{ type: "PublicationsCleared", rowIds }];
   }
 
   /** True when written. A commit whose reply was lost meets itself by its commit id (DESIGN 3). */

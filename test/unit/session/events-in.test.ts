@@ -82,7 +82,7 @@ describe("an event for a session", () => {
   it("is refused when too many publications wait for the broker", () => {
     const bench = new Bench();
     for (let n = 1; n <= 64; n += 1) bench.receive(n, { check: { code: "no" } });
-    expect(bench.receive(65)).toMatchObject({ ok: false, code: "mailbox_full", events: [] });
+    expect(bench.receive(65)).toMatchObject({ ok: false, code: "broker_unavailable", events: [] });
   });
 });
 

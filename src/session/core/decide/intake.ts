@@ -46,7 +46,7 @@ function isFree(state: OpenSession): boolean {
 
 function refusal(draft: Draft, state: OpenSession, command: CommandOf<"ReceiveEvent">): Decision | undefined {
   if (state.agent !== command.agent) return draft.refuse("agent_mismatch", `the session belongs to agent ${state.agent}; the event is for ${command.agent}`);
-  if (state.outbox.length >= MAX_OUTBOX) return draft.refuse("mailbox_full", `${String(state.outbox.length)} publications of this session wait for the broker; the limit is ${String(MAX_OUTBOX)}`);
+  if (state.outbox.length >= MAX_OUTBOX) return draft.refuse("broker_unavailable", `${String(state.outbox.length)} publications of this session wait for the broker; the limit is ${String(MAX_OUTBOX)}`);
   if (state.closing === undefined) return undefined;
   draft.emit(received(command.event));
   draft.emit({ type: "EventRejected", key: command.event.key, runId: command.event.runId, code: "session_closed", message: `the session is closed: ${state.closing}` });
