@@ -8,7 +8,6 @@ import { join } from "node:path";
 import type { z } from "zod";
 import type { AppId } from "../../src/contracts/channels.js";
 import { Accepted, ApprovalPage, DeadLetterPage, EventOutcome, JournalPage, SessionView, type ApprovalListItem } from "../../src/contracts/api.js";
-import { actorIdOf } from "../../src/contracts/ids.js";
 import type { JournalEntry, SessionEvent } from "../../src/contracts/journal.js";
 import { eventually, startTestStack, type TestStack, type TestStackOptions } from "./cluster.js";
 import { startAcme, type Acme } from "./acme.js";
@@ -116,7 +115,7 @@ export function freshSession(prefix: string): string {
   return `${prefix}-${Math.random().toString(36).slice(2, 10)}`;
 }
 
-export { actorIdOf, eventually };
+export { eventually };
 
 function readLines(file: string): unknown[] {
   try {

@@ -30,7 +30,7 @@ export class StreamClient {
       } catch {
         // The server is away; a browser would try again.
       }
-      if (!this.#closed) await new Promise((next) => setTimeout(next, 100));
+      await new Promise((next) => setTimeout(next, 100));
     }
   }
 
@@ -47,6 +47,6 @@ export class StreamClient {
       },
     });
     const decoder = new TextDecoder();
-    for await (const chunk of reply.body) parser.feed(decoder.decode(chunk, { stream: true }));
+    for await (const chunk of reply.body as unknown as AsyncIterable<Uint8Array>) parser.feed(decoder.decode(chunk, { stream: true }));
   }
 }

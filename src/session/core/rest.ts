@@ -13,11 +13,6 @@ export function isBusy(state: SessionState): boolean {
   return run !== undefined && openCallsOf(run).some((call) => call.life.phase === "dispatched" || call.life.phase === "waiting_retry");
 }
 
-/** Open and waiting for people or for the next event only: holds no process, timer or memory (I8). */
-export function isParked(state: SessionState): boolean {
-  return state.status !== "NEW" && state.status !== "CLOSED" && !isBusy(state);
-}
-
 /** Earliest time at which a Tick would have something to do; `undefined` where only the outside can move the session. */
 export function nextDueAtMs(state: SessionState): number | undefined {
   if (state.status === "NEW") return undefined;

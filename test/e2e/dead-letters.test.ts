@@ -1,0 +1,71 @@
+/** I14, I1: what can never be handled is recorded with its reason and its bytes, acked, and never loops; a redrive is a new event, once. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { eventsOf, eventually, freshSession, startDocket, type Docket } from "../support/docket.js";
+
+let docket: Docket;
+beforeAll(async () => { docket = await startDocket(); });
+afterAll(async () => { await docket.close(); });
+
+async function publish(body: string, contentType = "application/cloudevents+json"): Promise<void> {
+  const reply = await docket.test.callSidecar("gateway", "/v1.0/publish/tasks/agent.tasks.incoming", { method: "POST", body, headers: { "content-type": contentType } });
+  expect(reply.status).toBe(204);
+}
+
+const letterWith = (text: string) => eventually(`a dead letter that holds ${text}`, async () => (await docket.deadLetters()).find((item) => item.letter.payload.includes(text)), 30_000);
+
+describe("poison on the tasks topic", () => {
+  it("is recorded with reason and bytes and does not hold up what comes behind it", async () => {
+    const mark = freshSession("poison");
+    await publish(JSON.stringify({ specversion: "1.0", id: `${mark}-1`, source: "test", type: "com.nobody.wants.this", subject: mark, data: { n: 1 } }));
+    await publish(JSON.stringify({ specversion: "1.0", id: `${mark}-2`, source: "test", type: "com.docket.prompt.received.v1", agent: "nobody", subject: mark, data: { text: "hi" } }));
+    await publish(JSON.stringify({ specversion: "1.0", id: `${mark}-3`, source: "test", type: "com.docket.session.cancel.v1", data: {} }));
+    await publish(JSON.stringify({ specversion: "1.0", id: `${mark}-4`, source: "test", type: "com.docket.prompt.received.v1", agent: "assistant", time: "2020-01-01T00:00:00Z", subject: mark, data: { text: "hi" } }));
+    const session = freshSession("behind");
+    const outcome = await docket.ended(await docket.prompt(session, "hello"));
+    expect(outcome.outcome).toBe("completed");
+    expect((await letterWith(`${mark}-1`)).letter).toMatchObject({ kind: "event", reason: "agent_unknown" });
+    expect((await letterWith(`${mark}-2`)).letter).toMatchObject({ kind: "event", reason: "agent_unknown" });
+    expect((await letterWith(`${mark}-3`)).letter).toMatchObject({ kind: "event", reason: "session_id_missing" });
+    expect((await letterWith(`${mark}-4`)).letter).toMatchObject({ kind: "event", reason: "too_old" });
+  });
+
+  it("keeps what is not a CloudEvent at all", async () => {
+    const mark = freshSession("raw");
+    await publish(`this is not json: ${mark}`, "text/plain");
+    // daprd wraps it into an event of its own type; no agent wants that.
+    expect((await letterWith(mark)).letter.reason).toBe("agent_unknown");
+  });
+
+  it("dead-letters an event for a session that belongs to another agent", async () => {
+    const session = freshSession("taken");
+    await docket.ended(await docket.prompt(session, "hello"));
+    await publish(JSON.stringify({ specversion: "1.0", id: `${session}-other`, source: "test", type: "com.docket.prompt.received.v1", agent: "mail", subject: session, data: { text: "hi" } }));
+    expect((await letterWith(`${session}-other`)).letter).toMatchObject({ reason: "agent_mismatch", sessionId: session });
+  });
+
+  it("drops an expired event to the dead letters before any model is called", async () => {
+    const session = freshSession("late");
+    await publish(JSON.stringify({ specversion: "1.0", id: `${session}-late`, source: "test", type: "com.docket.prompt.received.v1", agent: "assistant", subject: session, expirytime: "2026-01-01T00:00:00Z", data: { text: "hi" } }));
+    expect((await letterWith(`${session}-late`)).letter).toMatchObject({ kind: "event", reason: "expired", sessionId: session });
+    expect(docket.modelCalls(session)).toHaveLength(0);
+  });
+});
+
+describe("a redrive", () => {
+  it("delivers the event behind a dead tool call as a new event with a causation link, once", async () => {
+    const answer = await docket.cloudEvent({ specversion: "1.0", id: "ord-1002", type: "com.acme.order.created", source: "https://shop.acme.example/orders", data: { orderId: "ord-1002", customer: "C", totalCents: 100 } });
+    await docket.ended(answer, 60_000);
+    const item = await letterWith("ord-1002");
+    const redrive = (): Promise<{ status: number; body: unknown }> => docket.console("POST", `/v1/dead-letters/${item.letter.deadLetterId}/redrive`, { reason: "the order system is back" });
+    const replies = await Promise.all([redrive(), redrive(), redrive()]);
+    expect(replies.some((reply) => reply.status === 202 || reply.status === 200)).toBe(true);
+    const journal = await eventually("the redriven run's end", async () => {
+      const entries = await docket.journal("ord-1002");
+      return eventsOf(entries, "RunEnded").length === 2 ? entries : undefined;
+    }, 60_000);
+    const received = eventsOf(journal, "EventReceived");
+    expect(received.map((event) => event.id)).toEqual(["ord-1002", "ord-1002#redrive-1"]);
+    expect(received[1]?.causationId).toBe(item.letter.deadLetterId);
+    expect(eventsOf(journal, "RunStarted")).toHaveLength(2);
+  });
+});
