@@ -87,9 +87,9 @@ function readyBlock(stack: Stack, options: DevOptions): string {
     ["API key", stack.env["DOCKET_API_KEY_FILE"]],
   ].filter((row): row is [string, string] => row[1] !== undefined);
   const commands = [
-    'npx docket session send demo "What can you do?"',
-    "npx docket approval list",
-    "npx docket session tail demo",
+    'npx docket session send demo "refund 1200 cents of order 1001"',
+    "npx docket approval list            # it waits for you: npx docket approval approve <ID>",
+    "npx docket session tail demo        # the whole story, live",
   ];
   return [
     "",
