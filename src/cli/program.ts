@@ -4,6 +4,7 @@ import { errorFields } from "../platform/log.js";
 import { approvalCommands } from "./commands/approval.js";
 import { dlqCommands } from "./commands/dlq.js";
 import { doctorCommand } from "./commands/doctor.js";
+import { initCommand } from "./commands/init.js";
 import { policyCommands } from "./commands/policy.js";
 import { sessionCommands } from "./commands/session.js";
 import { contextOf, type Runner } from "./context.js";
@@ -41,6 +42,7 @@ export function buildProgram(io: CliIo, runner: Runner): Command {
   dlqCommands(program, runner);
   policyCommands(program, runner);
   doctorCommand(program, runner);
+  initCommand(program, runner);
   everyCommand(program, (command) => {
     command.exitOverride().configureOutput({ writeOut: (text) => io.out(text), writeErr: (text) => io.err(text), getOutHasColors: () => false, getErrHasColors: () => false });
     if (command !== program && command.commands.length === 0) command.addHelpText("after", "\nOptions for every command: docket --help");

@@ -1,6 +1,9 @@
 /** Owns: composing the `sessions` app. The only place that knows both the session host and its adapters. */
 import { randomBytes } from "node:crypto";
+import { existsSync, readFileSync } from "node:fs";
 import { hostname } from "node:os";
+import { join } from "node:path";
+import { z } from "zod";
 import { STATE_STORES } from "../contracts/channels.js";
 import { Problem } from "../contracts/problems.js";
 import { startActorHost } from "../dapr/actor-host.js";
@@ -52,7 +55,7 @@ await runApp(logger, async (onStop) => {
     catalog, resolveModel: (name) => models.resolve(name), clock: systemClock, random: Math.random, logger,
   });
   onStop("session service", { stop: () => { service.stop(); return Promise.resolve(); } });
-  const actorKey = required(config, "sessionsActorKey");
+  const actorKey = config.sessionsActorKey ?? actorKeyFrom(config.dataDir);
   const router = new Router({
     catalog, deadLetters: service.deadLetters, logger, nowMs: () => systemClock.nowMs(),
     deliver: async (target, channel, text) => {
@@ -85,6 +88,15 @@ function limitsOf(settings: Config): RateLimits {
     ...(settings.modelRequestsPerMinute === undefined ? {} : { requestsPerMinute: settings.modelRequestsPerMinute }),
     ...(settings.modelTokensPerMinute === undefined ? {} : { tokensPerMinute: settings.modelTokensPerMinute }),
   };
+}
+
+/** Under `dapr run` the key comes from the file that `docket init` makes. Throws Problem `config_invalid`. */
+function actorKeyFrom(dataDir: string): string {
+  const file = join(dataDir, "secrets.json");
+  if (!existsSync(file)) {
+    throw new Problem("config_invalid", `DOCKET_SESSIONS_ACTOR_KEY is not set and ${file} does not exist`, { hint: `make keys and secrets first: npx docket init --data-dir ${dataDir}` });
+  }
+  return z.object({ sessionsActorKey: z.string().min(16) }).parse(JSON.parse(readFileSync(file, "utf8"))).sessionsActorKey;
 }
 
 /** Rate buckets that all hosts share, by compare-and-swap in the session store. */

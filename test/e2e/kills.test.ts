@@ -41,6 +41,14 @@ beforeAll(async () => {
 afterAll(async () => {
   load.stop();
   await approving;
+  const [lost, doubled] = [lostEvents(load), effectProblems(load)];
+  for (const row of table) {
+    const mine = load.sent.filter((sent) => sent.burst === row["killed"]).map((sent) => sent.sessionId);
+    const count = (problems: readonly string[]): number => problems.filter((problem) => mine.some((id) => problem.includes(id))).length;
+    Object.assign(row, { lost: count(lost), "wrong effects": count(doubled) });
+  }
+  console.table(table);
+  console.log(`kills: RSS in MB at the end: ${["gateway", "sessions", "sessions-2", "tools", "console"].map((name) => `${name} ${String(memoryOf(name))}`).join(", ")}`);
   await docket.close();
   rmSync(home, { recursive: true, force: true });
 });
@@ -149,15 +157,9 @@ describe("kill -9 with work in flight", () => {
     await eventually("no accepted event waits for a receipt", () => (load.view.inboxRows().length === 0 ? true : undefined), REST_MS);
     const restMs = Date.now() - lastFaultAtMs;
 
+    console.log(`kills: at rest ${String(restMs)} ms after the last fault`);
     const lost = lostEvents(load);
     const doubled = effectProblems(load);
-    for (const row of table) {
-      const mine = new Set(load.sent.filter((sent) => sent.burst === row["killed"]).map((sent) => sent.sessionId));
-      const count = (problems: readonly string[]): number => problems.filter((problem) => [...mine].some((id) => problem.includes(id))).length;
-      Object.assign(row, { lost: count(lost), "wrong effects": count(doubled) });
-    }
-    console.table(table);
-    console.log(`kills: at rest ${String(restMs)} ms after the last fault; RSS MB ${["gateway", "sessions", "sessions-2", "tools", "console"].map((name) => `${name} ${String(memoryOf(name))}`).join(", ")}`);
     expect(lost).toEqual([]);
     expect(doubled).toEqual([]);
     expect(await letterProblems(load)).toEqual([]);

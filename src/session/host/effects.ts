@@ -80,10 +80,9 @@ export class Effects {
     const appended: JournalAppended = { entry, summary: summaryOf(state) };
     const advanced: LiveAdvanced = { actorId: state.actorId, rev: entry.rev };
     const head = { specversion: "1.0", subject: state.sessionId, tenant: state.tenant, partitionkey: state.actorId } as const;
-    await Promise.all([
-      this.#tryPublish("live", { ...head, id: `${state.actorId}:${String(entry.rev)}:live`, source: "docket://sessions/live", type: LIVE_ADVANCED, data: JSON.stringify(advanced) }),
-      this.#tryPublish("journal", { ...head, id: `${state.actorId}:${String(entry.rev)}`, source: "docket://sessions/journal", type: JOURNAL_APPENDED, data: JSON.stringify(appended) }),
-    ]);
+    // Lossy by contract, so nothing waits for it: a broker that lost the channel would hold up every acknowledgement.
+    void this.#tryPublish("live", { ...head, id: `${state.actorId}:${String(entry.rev)}:live`, source: "docket://sessions/live", type: LIVE_ADVANCED, data: JSON.stringify(advanced) });
+    await this.#tryPublish("journal", { ...head, id: `${state.actorId}:${String(entry.rev)}`, source: "docket://sessions/journal", type: JOURNAL_APPENDED, data: JSON.stringify(appended) });
   }
 
   async #publishRow(state: OpenSession, rowId: string): Promise<void> {

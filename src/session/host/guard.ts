@@ -4,6 +4,10 @@
  * A guard is registered before the commit that relies on it. A scheduler that does not answer (it needs up to 20 s after
  * a crash) must not stop every new session, so after a moment the commit goes on and registering is tried on beside it:
  * until it succeeds, this process and the console's nudges are the net.
+ *
+ * A reminder is removed a while after its last tick, never while one may be due. The scheduler of 1.14 (go-etcd-cron 0.2.3)
+ * stops firing anything for good when a job becomes due while it is being deleted: after an outage missed ticks come one
+ * right after the other, so removing a guard from within its tick met exactly that.
  */
 import { z } from "zod";
 import { errorFields, type Logger } from "../../platform/log.js";
@@ -12,6 +16,8 @@ import type { Reminders } from "./ports.js";
 const GuardData = z.object({ purpose: z.literal("guard"), generation: z.number().int() });
 const PATIENCE_MS = 1_000;
 const RETRY_MS = 2_000;
+/** Well inside the shortest period (5 s), and longer than the ticks of a caught-up outage are apart. */
+const REMOVE_AFTER_MS = 2_000;
 
 /** Generation of a reminder's data; undefined where it is not ours. */
 export function generationOf(data: string): number | undefined {
@@ -28,6 +34,8 @@ export interface GuardPlan { readonly generation: number; readonly dueMs: number
 export class Guards {
   /** Generations that are wanted and not yet known to be registered. */
   readonly #wanted = new Map<string, number>();
+  /** Released reminders that are about to be removed, by actor and generation. */
+  readonly #removals = new Map<string, NodeJS.Timeout>();
   #stopped = false;
 
   constructor(private readonly reminders: Reminders, private readonly logger: Logger, private readonly patienceMs = PATIENCE_MS) {}
@@ -41,17 +49,30 @@ export class Guards {
     clearTimeout(timer);
   }
 
-  /** Removes a generation's reminder, beside whatever is going on: daprd answers only after a running callback of it has returned. */
+  /** Removes a generation's reminder soon; each further tick of it puts that off. What a dying host leaves behind removes itself at its next tick. */
   release(actorId: string, generation: number): void {
     if (this.#wanted.get(actorId) === generation) this.#wanted.delete(actorId);
-    this.reminders.remove(actorId, nameOf(generation)).catch((error: unknown) => {
-      this.logger.warn({ actorId, generation, ...errorFields(error) }, "a released guard's reminder was not removed; its next tick removes it");
-    });
+    if (this.#stopped) return;
+    const key = `${actorId} ${String(generation)}`;
+    clearTimeout(this.#removals.get(key));
+    this.#removals.set(key, setTimeout(() => {
+      this.#removals.delete(key);
+      this.#remove(actorId, generation);
+    }, REMOVE_AFTER_MS).unref());
   }
 
   stop(): void {
     this.#stopped = true;
     this.#wanted.clear();
+    for (const timer of this.#removals.values()) clearTimeout(timer);
+    this.#removals.clear();
+  }
+
+  /** Beside whatever is going on: daprd answers only after a running callback of the reminder has returned. */
+  #remove(actorId: string, generation: number): void {
+    this.reminders.remove(actorId, nameOf(generation)).catch((error: unknown) => {
+      this.logger.warn({ actorId, generation, ...errorFields(error) }, "a released guard's reminder was not removed; its next tick removes it");
+    });
   }
 
   async #register(actorId: string, plan: GuardPlan): Promise<void> {
