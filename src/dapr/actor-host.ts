@@ -34,6 +34,7 @@ export async function startActorHost(options: ActorHostOptions): Promise<{ stop(
     serverHost: host, serverPort: String(port), serverHttp: app,
     clientOptions: {
       daprHost: "127.0.0.1", daprPort: String(options.daprHttpPort), communicationProtocol: CommunicationProtocolEnum.HTTP,
+      logger: { service: sdkLog(logger) },
       // Idle longer than any turn (trap 25); reminders wake a session that was put away.
       actor: { actorIdleTimeout: "10m", drainOngoingCallTimeout: "5s", drainRebalancedActors: true, reentrancy: { enabled: false } },
     },
@@ -43,6 +44,12 @@ export async function startActorHost(options: ActorHostOptions): Promise<{ stop(
   closeRoutes(app, logger);
   await server.start();
   return { stop: () => server.stop() };
+}
+
+/** What the SDK says goes where our own lines go, one level down: its "info" is start-up chatter. */
+function sdkLog(logger: Logger): Record<"error" | "warn" | "info" | "verbose" | "debug", (message: unknown, ...more: unknown[]) => void> {
+  const at = (level: "error" | "warn" | "debug" | "trace") => (message: unknown, ...more: unknown[]): void => { logger[level]({ sdk: [message, ...more].map(String).join(" ") }, "dapr sdk"); };
+  return { error: at("error"), warn: at("warn"), info: at("debug"), verbose: at("trace"), debug: at("trace") };
 }
 
 /** The SDK calls `app.listen(port)` and ignores the host (trap 22): bind where we say. */
