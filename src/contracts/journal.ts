@@ -68,7 +68,7 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("ModelAnswered", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), model: z.string(), text: z.string(), calls: z.array(ProposedCall), stop: z.enum(["end", "tool_use", "max_tokens", "refusal"]), usage: Usage, costUsd: z.number().nullable(),
     /** The provider's own state of the answer, handed back unchanged with the transcript. */
     carry: z.string().optional() }),
-  event("ModelCallFailed", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), kind: z.enum(["transient", "permanent", "aborted", "lost"]), message: z.string(), retryAtMs: z.number().int().optional() }),
+  event("ModelCallFailed", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), kind: z.enum(["transient", "permanent", "aborted", "lost", "not_sent"]), message: z.string(), retryAtMs: z.number().int().optional() }),
   /** An answer that came too late to count: only its cost is booked. */
   event("ModelCostBooked", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), usage: Usage, costUsd: z.number().nullable() }),
   /** `interrupt` or `cancel` cut an answer: what had been said stays as context. */

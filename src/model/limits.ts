@@ -1,6 +1,6 @@
 /**
  * Owns: request and token limits per provider key, shared by all hosts through a ledger. A call that finds the ledger
- * empty fails at once as transient with `retryAfterMs`: the session's durable wait is the queue, nothing sleeps here.
+ * empty fails at once as `not_sent` with `retryAfterMs`: the session's durable wait is the queue, nothing sleeps here.
  */
 import { sha256Hex } from "../contracts/ids.js";
 import type { RateNeed, TakeResult } from "./bucket.js";
@@ -68,10 +68,10 @@ export class LimitedModel implements Model {
     try {
       result = await this.#options.ledger.take(this.#options.key, { requests: 1, tokens }, (this.#options.now ?? Date.now)());
     } catch (cause) {
-      throw new ModelError("transient", `the rate ledger does not answer for ${this.#options.key}: ${String(cause)}`, { retryAfterMs: LEDGER_RETRY_MS, cause });
+      throw new ModelError("not_sent", `the rate ledger does not answer for ${this.#options.key}: ${String(cause)}`, { retryAfterMs: LEDGER_RETRY_MS, cause });
     }
     if (!result.ok) {
-      throw new ModelError("transient", `the rate limit of ${this.#options.key} is used up; room in ${result.retryAfterMs} ms`, { retryAfterMs: result.retryAfterMs });
+      throw new ModelError("not_sent", `the rate limit of ${this.#options.key} is used up; room in ${result.retryAfterMs} ms`, { retryAfterMs: result.retryAfterMs });
     }
     return result.tokens;
   }

@@ -38,14 +38,14 @@ export interface ModelAnswer {
   readonly carry?: string;
 }
 
-/** Why a call failed. `transient`: 429, 529, 5xx, network (may carry retryAfterMs). `permanent`: 4xx, bad key, unknown model. */
+/** Why a call failed. `not_sent`: nothing was sent, since our own rate limit had no room or the way to it was down: no failure of the model. `transient`: 429, 529, 5xx, network (may carry retryAfterMs). `permanent`: 4xx, bad key, unknown model. */
 export class ModelError extends Error {
-  readonly kind: "transient" | "permanent" | "aborted";
+  readonly kind: "transient" | "permanent" | "aborted" | "not_sent";
   readonly retryAfterMs: number | undefined;
   readonly partialText: string;
   /** What was used up to the failure, where the provider had said. */
   readonly usage: Usage | undefined;
-  constructor(kind: "transient" | "permanent" | "aborted", message: string, options: { retryAfterMs?: number; partialText?: string; usage?: Usage; cause?: unknown } = {}) {
+  constructor(kind: "transient" | "permanent" | "aborted" | "not_sent", message: string, options: { retryAfterMs?: number; partialText?: string; usage?: Usage; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "ModelError";
     this.kind = kind;

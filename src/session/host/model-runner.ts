@@ -70,7 +70,7 @@ export class ModelRunner {
     try {
       report = { ok: true, runId, step, attempt, answer: await this.#call(state, running) };
     } catch (error) {
-      const failure = error instanceof ModelError ? error : new ModelError("transient", `the call could not be made: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
+      const failure = error instanceof ModelError ? error : new ModelError("not_sent", `the call could not be made: ${error instanceof Error ? error.message : String(error)}`, { retryAfterMs: 2000, cause: error });
       report = { ok: false, runId, step, attempt, error: failure };
     }
     try {

@@ -70,7 +70,7 @@ describe("a limited model", () => {
     const limited = new LimitedModel(inner, { ledger: new MemoryRateLedger({ requestsPerMinute: 2 }), key: "k", now: () => 0 });
     await limited.answer(request());
     await limited.answer(request());
-    expect(await rejection(limited.answer(request()))).toMatchObject({ kind: "transient", retryAfterMs: 30_000 });
+    expect(await rejection(limited.answer(request()))).toMatchObject({ kind: "not_sent", retryAfterMs: 30_000 });
     expect(inner.asked).toBe(2);
     expect(limited.reserveUsd(request())).toBe(3);
   });
@@ -106,7 +106,7 @@ describe("a limited model", () => {
     const inner = model(ANSWER);
     const warnings: string[] = [];
     const broken = (take: RateLedger["take"]): LimitedModel => new LimitedModel(inner, { ledger: { take, settle: async () => { throw new Error("down"); } }, key: "k", onWarning: (w) => warnings.push(w) });
-    expect(await rejection(broken(async () => { throw new Error("down"); }).answer(request()))).toMatchObject({ kind: "transient", retryAfterMs: 2000 });
+    expect(await rejection(broken(async () => { throw new Error("down"); }).answer(request()))).toMatchObject({ kind: "not_sent", retryAfterMs: 2000 });
     expect(inner.asked).toBe(0);
     expect(await broken(async () => ({ ok: true, tokens: 500 })).answer(request())).toBe(ANSWER);
     expect(warnings).toHaveLength(1);

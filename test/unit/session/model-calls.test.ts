@@ -65,6 +65,19 @@ describe("a failing model call", () => {
     expect(bench.run.spentUsd).toBe(0.005);
   });
 
+  it("waits for room as often as it takes: what was not sent is no failure, and those who wait are spread", () => {
+    for (let n = 1; n <= 20; n += 1) {
+      bench.random = n / 21;
+      bench.ask(failure("not_sent", { retryAfterMs: 10_000 }));
+      const { retryAtMs = 0 } = bench.eventsOf("ModelCallFailed").at(-1)!;
+      expect(retryAtMs - bench.atMs).toBeGreaterThanOrEqual(10_000);
+      expect(retryAtMs - bench.atMs).toBeLessThanOrEqual(20_000);
+      bench.later(20_001).tick();
+    }
+    expect(bench.open.status).toBe("PLANNING");
+    expect(bench.run).toMatchObject({ attempt: 21, failedAttempts: 0 });
+  });
+
   it("asks a person after six transient failures; retry begins anew", () => {
     for (let n = 1; n <= 6; n += 1) {
       bench.ask(failure("transient"));

@@ -37,9 +37,10 @@ export function recordModelFailure(state: SessionState, command: Failure): Decis
 
 function failCurrent(draft: Draft, run: Run, failure: Failure): void {
   const failures = run.failedAttempts + 1;
-  // A host that stops aborts its calls; any host may take them up at once.
-  const waitMs = failure.kind === "aborted" ? 0 : backoffMs(failures, draft.command.random, failure.retryAfterMs);
-  const again = (failure.kind === "transient" || failure.kind === "aborted") && failures < MAX_MODEL_ATTEMPTS;
+  const notSent = failure.kind === "not_sent";
+  const waitMs = pauseMs(failure, failures, draft.command.random);
+  // Waiting for our own rate limit, or for the store, is no failure of the model; the run's expiry bounds it.
+  const again = notSent || ((failure.kind === "transient" || failure.kind === "aborted") && failures < MAX_MODEL_ATTEMPTS);
   const { step, attempt } = failure;
   const message = clip(failure.message, MAX_MESSAGE);
   draft.emit({ type: "ModelCallFailed", runId: run.runId, step, attempt, kind: failure.kind, message, ...given("retryAtMs", again ? draft.atMs + waitMs : undefined) });
@@ -47,6 +48,13 @@ function failCurrent(draft: Draft, run: Run, failure: Failure): void {
   if (again) return;
   if (failure.kind === "permanent") { endRun(draft, { outcome: "failed", code: "model_failed", text: message }); return; }
   escalateRun(draft, draft.run ?? run, "model_failed", `the model failed ${String(failures)} times, last: ${message}`);
+}
+
+/** A host that stops aborts its calls: any host may take them up at once. Those who wait for room are spread, or they would all come back together. */
+function pauseMs(failure: Failure, failures: number, random: number): number {
+  if (failure.kind === "aborted") return 0;
+  if (failure.kind === "not_sent") return Math.ceil((failure.retryAfterMs ?? 1000) * (1 + random));
+  return backoffMs(failures, random, failure.retryAfterMs);
 }
 
 function bookCost(draft: Draft, failure: Failure): void {

@@ -38,7 +38,7 @@ function failed(parts: Parts, event: SessionEventOf<"ModelCallFailed">): Parts {
   const reserved = gone && parts.model?.phase === "running" ? parts.model.reservedUsd : 0;
   const noted = gone ? withCommon(parts, { unbooked: ring(parts.common.unbooked, { runId, step, attempt, usd: reserved }, MAX_UNBOOKED) }) : parts;
   const counted = withRun(noted, (run) => ({
-    spentUsd: usd(run.spentUsd + reserved), failedAttempts: run.failedAttempts + (kind === "lost" ? 0 : 1), lostAttempts: run.lostAttempts + (kind === "lost" ? 1 : 0),
+    spentUsd: usd(run.spentUsd + reserved), failedAttempts: run.failedAttempts + (kind === "lost" || kind === "not_sent" ? 0 : 1), lostAttempts: run.lostAttempts + (kind === "lost" ? 1 : 0),
   }));
   return withModel(counted, retryAtMs === undefined ? undefined : { phase: "waiting", step, attempt: attempt + 1, dueAtMs: retryAtMs });
 }

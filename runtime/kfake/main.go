@@ -1,0 +1,5 @@
+package main
+
+import _ "github.com/twmb/franz-go/pkg/kfake"
+
+func main() {}

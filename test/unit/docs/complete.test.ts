@@ -1,0 +1,76 @@
+/** The pages say all that the code has, and nothing that it does not have. */
+import { describe, expect, it } from "vitest";
+import { EXIT } from "../../../src/cli/exit.js";
+import { CHANNELS } from "../../../src/contracts/channels.js";
+import { EscalationReason } from "../../../src/contracts/decisions.js";
+import { CallStatus, RunOutcome, SESSION_STATUSES } from "../../../src/contracts/journal.js";
+import { PROBLEMS } from "../../../src/contracts/problems.js";
+import { firstCells, read, rows, section, sources } from "./pages.js";
+
+const sorted = (words: Iterable<string>): string[] => [...new Set(words)].sort();
+
+describe("docs/errors.md", () => {
+  const text = read("docs/errors.md");
+
+  it("has every problem with its status, title and whether to try again, and what to do", () => {
+    const listed = rows(section(text, "Over HTTP"));
+    expect(listed.map((row) => row.slice(0, 4))).toEqual(Object.entries(PROBLEMS).map(([code, { status, title, retryable }]) => [code, String(status), title, retryable ? "yes" : "no"]));
+    expect(listed.filter((row) => (row[4] ?? "") === "")).toEqual([]);
+  });
+
+  it("has every exit code of the CLI", () => {
+    expect(rows(section(text, "Exit codes of `docket`")).map(([code, name]) => [name, Number(code)])).toEqual(Object.entries(EXIT));
+  });
+
+  it("has every code that only the CLI has", () => {
+    const used = sources("src/cli", ".ts").flatMap(({ text: source }) => [...source.matchAll(/new CliError\(EXIT\.\w+, "(\w+)"/g)].map((match) => match[1] ?? ""));
+    expect(used.length).toBeGreaterThan(10);
+    const own = used.filter((code) => !Object.hasOwn(PROBLEMS, code));
+    expect(sorted(firstCells(section(text, "Codes that only `docket` has")))).toEqual(sorted([...own, "http_NNN", "not_built"]));
+  });
+
+  it("has every code of the launcher", () => {
+    const codes = [...read("src/launcher/errors.ts").matchAll(/^ {2}\| "([A-Z_]+)"/gm)].map((match) => match[1] ?? "");
+    expect(codes.length).toBeGreaterThan(5);
+    expect(firstCells(section(text, "Codes of the launcher"))).toEqual(codes);
+  });
+});
+
+describe("docs/state-machine.md", () => {
+  const text = read("docs/state-machine.md");
+
+  it("explains every status of a session", () => {
+    expect(sorted(firstCells(section(text, "Statuses")))).toEqual(sorted(SESSION_STATUSES));
+  });
+
+  it("explains every outcome of a run", () => {
+    expect(sorted(firstCells(section(text, "A run")))).toEqual(sorted(RunOutcome.options));
+  });
+
+  it("explains every status of a call, and every phase of its life", () => {
+    expect(sorted(firstCells(section(text, "A tool call")))).toEqual(sorted(CallStatus.options));
+    const phases = [.../export type CallState =([\s\S]*?);\n\n/.exec(read("src/session/core/state.ts"))?.[1]?.matchAll(/phase: "(\w+)"/g) ?? []].map((match) => match[1] ?? "");
+    expect(phases.length).toBeGreaterThan(5);
+    for (const phase of phases) expect(section(text, "A tool call")).toContain(`\`${phase}\``);
+  });
+
+  it("explains every reason of an escalation", () => {
+    expect(sorted(firstCells(section(text, "Escalations")))).toEqual(sorted(EscalationReason.options));
+  });
+});
+
+describe("docs/architecture.md", () => {
+  const text = read("docs/architecture.md");
+
+  it("has every channel as the code has it", () => {
+    expect(rows(section(text, "Channels"))).toEqual(Object.values(CHANNELS).map((channel) => [
+      channel.component, channel.topic, channel.publishers.join(", "), channel.subscribers.join(", "), channel.delivery,
+    ]));
+  });
+
+  it("names every rule that lint has between rooms, and no other", () => {
+    const known = [...read(".dependency-cruiser.cjs").matchAll(/(?:room\("|name: ")([a-z-]+)"/g)].map((match) => match[1] ?? "");
+    const named = [...section(text, "Rooms").matchAll(/`([a-z]+(?:-[a-z]+)+)`/g)].map((match) => match[1] ?? "");
+    expect(sorted(named)).toEqual(sorted(known));
+  });
+});
