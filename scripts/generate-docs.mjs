@@ -14,7 +14,7 @@ const APPS = ["gateway", "sessions", "tools", "console"];
 const SET_BY_STARTER = new Set(["APP_PORT", "DAPR_HTTP_PORT", "DAPR_API_TOKEN", "APP_API_TOKEN", "DOCKET_SESSIONS_ACTOR_KEY", "DOCKET_KEYS_DIR", "DOCKET_PUBLIC_PORT", "DOCKET_CONSOLE_URL"]);
 
 /** Variables that are read elsewhere than through SETTINGS; a test finds those that are missing here. */
-export const OTHER_VARIABLES = [
+const OTHER_VARIABLES = [
   { title: "Tools", text: "Read by the worker only; no other app sees them under `npm run dev`.", rows: [
     ["DOCKET_TOOL_SECRET_<NAME>", "A secret that a tool asks for with `context.secret(\"<NAME>\")`. Cut from everything that the tool says"],
     ["DOCKET_SQL_<NAME>", "A connection of `sql_query`, which names it in lower case: `postgres://…` or `sqlite:<file>`. Give it an account that can only read"],

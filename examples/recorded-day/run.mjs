@@ -8,14 +8,15 @@ import { existsSync, readFileSync } from "node:fs";
 import { startAcme } from "./acme.mjs";
 import { deliveries } from "./day.mjs";
 
-const record = ".docket/run.json";
+const dataDir = process.env.DOCKET_DATA_DIR ?? ".docket";
+const record = `${dataDir}/run.json`;
 if (!existsSync(record)) {
-  console.error("No running stack was found (.docket/run.json). Start `npm run dev` in another terminal first.");
+  console.error(`No running stack was found (${record}). Start "npm run dev" in another terminal first.`);
   process.exit(1);
 }
 const { gatewayUrl, apiKeyFile } = JSON.parse(readFileSync(record, "utf8"));
 const headers = { authorization: `Bearer ${readFileSync(apiKeyFile, "utf8").trim()}` };
-const acme = await startAcme({ file: ".docket/acme.jsonl" });
+const acme = await startAcme({ file: `${dataDir}/acme.jsonl` });
 
 const accepted = [];
 for (const delivery of deliveries) {

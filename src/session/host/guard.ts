@@ -1,9 +1,9 @@
 /**
  * Owns: the guard's reminders: one periodic reminder per busy period (a generation), named `guard-<generation>`.
  *
- * A guard is registered before the commit that relies on it. A scheduler that does not answer (it needs up to 20 s after
- * a crash) must not stop every new session, so after a moment the commit goes on and registering is tried on beside it:
- * until it succeeds, this process and the console's nudges are the net.
+ * A guard is registered before the commit that relies on it. A scheduler that does not answer (it needs up to 25 s after
+ * a crash) must not stop every new session: the first commit that meets it waits a moment, the others go on at once, and
+ * one loop registers what is wanted when it is back. Until then this process and the console's nudges are the net.
  *
  * A reminder is removed a while after its last tick, never while one may be due. The scheduler of 1.14 (go-etcd-cron 0.2.3)
  * stops firing anything for good when a job becomes due while it is being deleted: after an outage missed ticks come one
@@ -15,7 +15,8 @@ import type { Reminders } from "./ports.js";
 
 const GuardData = z.object({ purpose: z.literal("guard"), generation: z.number().int() });
 const PATIENCE_MS = 1_000;
-const RETRY_MS = 2_000;
+const RETRY_MS = 250;
+const RECOVER_MS = 1_000;
 /** Well inside the shortest period (5 s), and longer than the ticks of a caught-up outage are apart. */
 const REMOVE_AFTER_MS = 2_000;
 
@@ -32,26 +33,31 @@ export function generationOf(data: string): number | undefined {
 export interface GuardPlan { readonly generation: number; readonly dueMs: number; readonly periodMs: number }
 
 export class Guards {
-  /** Generations that are wanted and not yet known to be registered. */
-  readonly #wanted = new Map<string, number>();
+  /** Guards that are wanted and not yet known to be registered, by actor; as many as sessions that became busy in an outage. */
+  readonly #wanted = new Map<string, GuardPlan>();
   /** Released reminders that are about to be removed, by actor and generation. */
   readonly #removals = new Map<string, NodeJS.Timeout>();
+  /** The scheduler has used up our patience; nobody waits for it until it has taken a guard again. */
+  #away = false;
+  #recovering = false;
   #stopped = false;
 
   constructor(private readonly reminders: Reminders, private readonly logger: Logger, private readonly patienceMs = PATIENCE_MS) {}
 
   /** Resolves when the reminder is registered, or when the scheduler has used up our patience. Never rejects. */
   async arm(actorId: string, plan: GuardPlan): Promise<void> {
-    this.#wanted.set(actorId, plan.generation);
+    this.#wanted.set(actorId, plan);
+    if (this.#away) return;
     let timer: NodeJS.Timeout | undefined;
-    const patience = new Promise<void>((resolve) => { timer = setTimeout(resolve, this.patienceMs); });
-    await Promise.race([this.#register(actorId, plan), patience]);
+    const patience = new Promise<"late">((resolve) => { timer = setTimeout(resolve, this.patienceMs, "late"); });
+    const outcome = await Promise.race([this.#register(actorId, plan), patience]);
     clearTimeout(timer);
+    if (outcome === "late") this.#goOnWithout();
   }
 
   /** Removes a generation's reminder soon; each further tick of it puts that off. What a dying host leaves behind removes itself at its next tick. */
   release(actorId: string, generation: number): void {
-    if (this.#wanted.get(actorId) === generation) this.#wanted.delete(actorId);
+    if (this.#wanted.get(actorId)?.generation === generation) this.#wanted.delete(actorId);
     if (this.#stopped) return;
     const key = `${actorId} ${String(generation)}`;
     clearTimeout(this.#removals.get(key));
@@ -76,18 +82,51 @@ export class Guards {
   }
 
   async #register(actorId: string, plan: GuardPlan): Promise<void> {
-    for (let attempt = 1; this.#wanted.get(actorId) === plan.generation; attempt += 1) {
-      try {
-        await this.reminders.set(actorId, nameOf(plan.generation), { dueMs: plan.dueMs, periodMs: plan.periodMs, data: JSON.stringify({ purpose: "guard", generation: plan.generation }) });
-        if (this.#wanted.get(actorId) === plan.generation) this.#wanted.delete(actorId);
-        return;
-      } catch (error) {
-        if (this.#stopped) return;
-        this.logger.warn({ actorId, generation: plan.generation, attempt, ...errorFields(error) }, "the scheduler did not take a guard; trying on");
-        await new Promise((resolve) => { setTimeout(resolve, RETRY_MS).unref(); });
-      }
-    }
+    while (!this.#stopped && !this.#away && !await this.#set(actorId, plan)) await pause(RETRY_MS);
   }
+
+  #goOnWithout(): void {
+    this.#away = true;
+    if (!this.#recovering) void this.#recover();
+  }
+
+  /** One request at a time, so that a scheduler that hangs does not take all connections to the sidecar. */
+  async #recover(): Promise<void> {
+    this.#recovering = true;
+    for (let [next] = this.#wanted; next !== undefined && !this.#stopped; [next] = this.#wanted) {
+      const [actorId, plan] = next;
+      if (await this.#set(actorId, plan)) {
+        this.#away = false;
+        continue;
+      }
+      // To the end of the line: what fails for its own reasons must not keep the others waiting.
+      if (this.#wanted.get(actorId) === plan) {
+        this.#wanted.delete(actorId);
+        this.#wanted.set(actorId, plan);
+      }
+      await pause(RECOVER_MS);
+    }
+    this.#away = false;
+    this.#recovering = false;
+  }
+
+  /** True when it is registered, or no longer wanted. */
+  async #set(actorId: string, plan: GuardPlan): Promise<boolean> {
+    const { generation, dueMs, periodMs } = plan;
+    if (this.#wanted.get(actorId) !== plan) return true;
+    try {
+      await this.reminders.set(actorId, nameOf(generation), { dueMs, periodMs, data: JSON.stringify({ purpose: "guard", generation }) });
+    } catch (error) {
+      this.logger.warn({ actorId, generation, waiting: this.#wanted.size, ...errorFields(error) }, "the scheduler did not take a guard; trying on");
+      return false;
+    }
+    if (this.#wanted.get(actorId) === plan) this.#wanted.delete(actorId);
+    return true;
+  }
+}
+
+function pause(ms: number): Promise<void> {
+  return new Promise((resolve) => { setTimeout(resolve, ms).unref(); });
 }
 
 /** Reminder name of a generation: `[A-Za-z0-9_-]{1,64}` (DESIGN 7.5). */

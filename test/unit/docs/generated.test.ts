@@ -8,8 +8,8 @@ import { read, sources } from "./pages.js";
 import * as generator from "../../../scripts/generate-docs.mjs";
 
 const { configurationPage, envExample } = generator as {
-  configurationPage(settings: object, seenBy: (variable: string) => string[]): string;
-  envExample(settings: object): string;
+  configurationPage: (settings: object, seenBy: (variable: string) => string[]) => string;
+  envExample: (settings: object) => string;
 };
 const STALE = "stale: run `npm run docs`";
 

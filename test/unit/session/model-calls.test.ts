@@ -4,7 +4,7 @@ import { Bench, callOf, LIMITS, USAGE } from "./support.js";
 let bench: Bench;
 beforeEach(() => { bench = new Bench(); bench.receive(1); });
 
-const failure = (kind: "transient" | "permanent" | "aborted" | "lost", about: { attempt?: number; retryAfterMs?: number; costUsd?: number } = {}) =>
+const failure = (kind: "transient" | "permanent" | "aborted" | "lost" | "not_sent", about: { attempt?: number; retryAfterMs?: number; costUsd?: number } = {}) =>
   ({ type: "RecordModelFailure", runId: "run-1", step: 1, attempt: about.attempt ?? bench.run.attempt, kind, message: `${kind}!`, ...about }) as const;
 
 describe("an answer of the model", () => {
