@@ -1,7 +1,7 @@
 /** Owns: how a wrong definition is reported: every fault at once, each with its place and what to do. */
 import type { z } from "zod";
 import { Problem } from "../contracts/problems.js";
-import { suggestion } from "./suggest.js";
+import { suggestion } from "../contracts/suggest.js";
 
 export interface Fault { readonly path: string; readonly message: string }
 

@@ -12,7 +12,7 @@ import { defineAgent } from "./define-agent.js";
 import { isTool } from "./define-tool.js";
 import type { AgentDefinition, Tool } from "./definition.js";
 import type { Fault } from "./definition-error.js";
-import { suggestion } from "./suggest.js";
+import { suggestion } from "../contracts/suggest.js";
 
 /** dist/agents/manifests.json. */
 export const ManifestFile = z.object({

@@ -12,7 +12,7 @@ import { RESERVED_TYPE_PREFIX } from "../contracts/messages.js";
 import { Problem } from "../contracts/problems.js";
 import type { AgentDefinition, Trigger } from "./definition.js";
 import { sessionOf, toAgentEvent } from "./event.js";
-import { suggestion } from "./suggest.js";
+import { suggestion } from "../contracts/suggest.js";
 
 export type Routed =
   | { readonly ok: true; readonly agent: AgentDefinition; readonly sessionId: string }

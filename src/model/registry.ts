@@ -5,7 +5,7 @@ import { Problem } from "../contracts/problems.js";
 import { AnthropicModel, type AnthropicOptions } from "./anthropic.js";
 import { LimitedModel, rateKeyOf, type RateLedger } from "./limits.js";
 import type { Model } from "./model.js";
-import { didYouMean } from "./nearest.js";
+import { didYouMean } from "../contracts/suggest.js";
 import { OpenAiCompatibleModel, type OpenAiCompatibleOptions } from "./openai-compatible.js";
 import type { PriceTable } from "./pricing.js";
 import { ScriptedModel, type ScriptedOptions } from "./scripted.js";

@@ -9,7 +9,7 @@ import { setImmediate as yieldToOthers, setTimeout as wait } from "node:timers/p
 import { sha256Hex } from "../contracts/ids.js";
 import type { Usage } from "../contracts/journal.js";
 import { ModelError, type Model, type ModelAnswer, type ModelRequest } from "./model.js";
-import { didYouMean } from "./nearest.js";
+import { didYouMean } from "../contracts/suggest.js";
 import { ECHO_SCRIPT, type Script, type ScriptRule } from "./script.js";
 import { fillArgs, fillText, matchRule, situationOf, type Match } from "./script-match.js";
 import { DeltaSink } from "./transcript.js";

@@ -7,6 +7,7 @@ import { existsSync, readFileSync } from "node:fs";
 import { parse } from "yaml";
 import { z } from "zod";
 import { Problem } from "../contracts/problems.js";
+import { didYouMean } from "../contracts/suggest.js";
 
 interface Setting<S extends z.ZodType> { readonly env: string; readonly schema: S; readonly about: string; readonly secret?: true }
 
@@ -96,8 +97,5 @@ function readConfigFile(file: string, mustExist: boolean): Record<string, unknow
 }
 
 function unknownKeys(fromFile: Record<string, unknown>, file: string): { path: string; message: string }[] {
-  return Object.keys(fromFile).filter((key) => !Object.hasOwn(SETTINGS, key)).map((key) => {
-    const near = Object.keys(SETTINGS).find((known) => known.toLowerCase().startsWith(key.toLowerCase().slice(0, 5)));
-    return { path: `${file}: ${key}`, message: `unknown setting${near === undefined ? "" : `; did you mean ${near}?`}` };
-  });
+  return Object.keys(fromFile).filter((key) => !Object.hasOwn(SETTINGS, key)).map((key) => ({ path: `${file}: ${key}`, message: `unknown setting${didYouMean(key, Object.keys(SETTINGS))}` }));
 }

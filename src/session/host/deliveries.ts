@@ -6,7 +6,7 @@
 import { parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, type EventAccepted } from "../../contracts/messages.js";
+import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
@@ -22,6 +22,8 @@ export interface Target { readonly actorId: string; readonly tenant: string; rea
 /** The channels that lead to a session. */
 export const SESSION_CHANNELS = ["tasks", "toolResults", "approvalsResolved"] as const;
 export type SessionChannel = (typeof SESSION_CHANNELS)[number];
+/** What a dead delivery of a channel is: decides what a redrive does with it. */
+export const DEAD_KINDS: Readonly<Record<SessionChannel, DeadLetterKind>> = { tasks: "event", toolResults: "tool_result", approvalsResolved: "decision" };
 
 /** What became of a delivery; `code` where it was refused. */
 export interface Delivered { readonly ok: true; readonly verdict: string; readonly rev: number }
@@ -142,8 +144,7 @@ export class Deliveries {
 
   /** The event's one outcome is the dead letter (I1): recorded first, then the receipt. */
   async #dead(target: Target, channel: SessionChannel, envelope: Envelope, text: string, problem: Problem): Promise<Delivered> {
-    const kind = channel === "tasks" ? "event" : channel === "toolResults" ? "tool_result" : "decision";
-    await this.service.deadLetters.record({ channel, kind, reason: problem.code, message: problem.message, payload: text, envelope, ...target });
+    await this.service.deadLetters.record({ channel, kind: DEAD_KINDS[channel], reason: problem.code, message: problem.message, payload: text, envelope, ...target });
     if (channel === "tasks") {
       const state = await this.service.turns.read(target.actorId);
       await this.#receipt(target, envelope, { decision: { ok: true, events: [] }, before: state, after: state, events: [] }, problem.code);

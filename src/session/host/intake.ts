@@ -72,7 +72,7 @@ export function takeNext(source: CommandSource): BuildCommand {
     const [entry] = await context.entries(head.rev, head.rev);
     const event = entry?.events.find((candidate) => candidate.type === "EventReceived" && candidate.key === head.key);
     if (event?.type !== "EventReceived") throw new Problem("store_unavailable", `session ${state.actorId}: journal entry ${String(head.rev)} of a waiting event cannot be read`);
-    const data = event.data.blob === undefined ? event.data.text : await context.readBlob(event.data.blob.key) ?? event.data.text;
+    const data = event.data.blob === undefined ? event.data.text : await context.readBlob(event.data.blob.key) ?? JSON.stringify(event.data.text); // a lost blob: the head, as text
     const envelope: Envelope = { specversion: "1.0", id: event.id, source: event.source, type: event.eventType, subject: state.sessionId, data };
     return {
       ...commandBase(source, context, state.agent), type: "TakeNext", key: head.key, prepared: prepare(source, state.agent, envelope),

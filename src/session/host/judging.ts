@@ -6,7 +6,7 @@ import { argsDigest, callIdOf } from "../../contracts/ids.js";
 import type { ModelAnswer } from "../../model/model.js";
 import type { JudgedCall, Verdict } from "../core/command.js";
 import { judge, type CallFacts } from "../core/policy/judge.js";
-import { didYouMean } from "../core/policy/nearest.js";
+import { didYouMean } from "../../contracts/suggest.js";
 import { sealArguments } from "../core/seal.js";
 import type { OpenSession, Run } from "../core/state.js";
 import type { Catalog } from "./agents.js";

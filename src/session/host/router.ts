@@ -12,7 +12,7 @@ import { errorFields, type Logger } from "../../platform/log.js";
 import { routeEvent } from "../../agent/route.js";
 import type { Catalog } from "./agents.js";
 import type { DeadLetters } from "./dead-letters.js";
-import type { SessionChannel, Target } from "./deliveries.js";
+import { DEAD_KINDS, type SessionChannel, type Target } from "./deliveries.js";
 
 /** Events older than this cannot be deduplicated any more: the ledger's horizon (DESIGN 3). */
 export const LEDGER_HORIZON_MS = 30 * 24 * 3_600_000;
@@ -41,7 +41,7 @@ export class Router {
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       this.deps.logger.warn({ channel, ...errorFields(error) }, "a delivery could not be routed");
-      await this.deps.deadLetters.record({ channel, kind: envelope === undefined ? "unreadable" : "event", reason: error.code, message: error.message, payload: text, ...(envelope === undefined ? {} : { envelope }) });
+      await this.deps.deadLetters.record({ channel, kind: envelope === undefined ? "unreadable" : DEAD_KINDS[channel], reason: error.code, message: error.message, payload: text, ...(envelope === undefined ? {} : { envelope }) });
       return "SUCCESS";
     }
     await this.deps.deliver(target, channel, text);

@@ -7,7 +7,7 @@ import { z } from "zod";
 import { defineTool } from "../../agent/define-tool.js";
 import type { Tool } from "../../agent/definition.js";
 import { ToolFailure } from "../../agent/tool-failure.js";
-import { suggestion } from "../../agent/suggest.js";
+import { suggestion } from "../../contracts/suggest.js";
 import { queryPostgres } from "./postgres.js";
 import type { SqlQuery, SqlRows } from "./sql-query.js";
 import { querySqlite } from "./sqlite.js";

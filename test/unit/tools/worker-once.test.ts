@@ -3,6 +3,7 @@ import { describe, expect, it } from "vitest";
 import { ToolFailure } from "../../../src/agent/tool-failure.js";
 import { argsDigest } from "../../../src/contracts/ids.js";
 import { ResultClaims } from "../../../src/contracts/tools.js";
+import { REASK_BEFORE_MS, TOOL_GRACE_MS } from "../../../src/session/core/limits.js";
 import { flush } from "../../support/tools/clock.js";
 import { countingTool, deliver, eventOf, harness, readFakeJws, requestFor } from "../../support/tools/harness.js";
 
@@ -17,7 +18,7 @@ describe("a request is run once", () => {
     expect(await deliver(worker, requestFor(h.clock))).toBe("SUCCESS");
     expect(worker.running()).toBe(1);
     expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
-    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 60_000 }]);
+    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 30_000 }]);
     expect(h.results).toEqual([]);
     finish({ refunded: "ord-1" });
     await flush();
@@ -140,6 +141,22 @@ describe("the worker dies between claim and result", () => {
     await deliver(h.worker("w2"), requestFor(h.clock, later(h)));
     expect(runs()).toBe(2);
     expect(h.results).toMatchObject([{ outcome: "succeeded", output: "ran again" }]);
+  });
+
+  // The session repeats the request of a claimed call once, REASK_BEFORE_MS before its deadline; after that it gives the call up as unknown.
+  it.each([1_000, 10_000, 30_000, 120_000])("however late it dies, the session's one repetition finds the lock dead and asks reconcile (timeout %i ms)", async (timeoutMs) => {
+    for (const diesAfterMs of [0, timeoutMs / 2, timeoutMs - 1]) {
+      let runs = 0;
+      const { tool } = countingTool({ timeoutMs, reconcile: async () => ({ happened: true, output: "found it" }), run: async () => { runs += 1; return never(); } });
+      const dead = harness([tool]);
+      await deliver(dead.worker("w1"), requestFor(dead.clock));
+      await dead.clock.advance(diesAfterMs);
+      const h = harness([tool], { store: dead.store });
+      await h.clock.advance(timeoutMs + TOOL_GRACE_MS - REASK_BEFORE_MS);
+      await deliver(h.worker("w2"), requestFor(h.clock, later(h)));
+      expect(h.results).toMatchObject([{ outcome: "succeeded", output: "found it" }]);
+      expect(runs).toBe(1);
+    }
   });
 
   it.each([

@@ -8,7 +8,7 @@ import { sha256Hex } from "../../../contracts/ids.js";
 import { Problem } from "../../../contracts/problems.js";
 import { DecisionKind } from "../../../contracts/tools.js";
 import { compileCondition } from "./condition.js";
-import { didYouMean } from "./nearest.js";
+import { didYouMean } from "../../../contracts/suggest.js";
 import { PolicyFile, PolicyRule, type CompiledRule, type Policy } from "./policy.js";
 
 export interface PolicyText { readonly file: string; readonly text: string }

@@ -6,7 +6,7 @@
  * decimals (`args.amount * 2.0`).
  */
 import { Environment } from "@marcbachmann/cel-js";
-import { didYouMean } from "./nearest.js";
+import { didYouMean } from "../../../contracts/suggest.js";
 import type { PolicyVariables } from "./policy.js";
 
 const FIELDS = {

@@ -1,6 +1,6 @@
 /** Owns: warnings about policies that are legal and probably not what was meant. Faults are `compilePolicy`'s. */
 import type { ToolManifest } from "../../../contracts/tools.js";
-import { didYouMean } from "./nearest.js";
+import { didYouMean } from "../../../contracts/suggest.js";
 import { globFits, type CompiledRule, type Policy, type PolicyRule } from "./policy.js";
 
 export interface PolicyWarning { readonly file: string; readonly line: number; readonly rule: string; readonly message: string }
