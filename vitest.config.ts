@@ -1,6 +1,6 @@
 import { defineConfig } from "vitest/config";
 
-/** Layers (see docs/architecture.md): unit and contract need nothing running; integration and e2e start the real runtime on free ports. */
+/** Layers (see docs/architecture.md): unit and contract need nothing running; integration, e2e and matrix start the real runtime on free ports. */
 export default defineConfig({
   test: {
     projects: [
@@ -8,6 +8,7 @@ export default defineConfig({
       { test: { name: "contract", include: ["test/contract/**/*.test.ts"], testTimeout: 60_000, hookTimeout: 120_000 } },
       { test: { name: "integration", include: ["test/integration/**/*.test.ts"], testTimeout: 180_000, hookTimeout: 300_000, fileParallelism: false } },
       { test: { name: "e2e", include: ["test/e2e/**/*.test.ts"], testTimeout: 300_000, hookTimeout: 300_000, fileParallelism: false } },
+      { test: { name: "matrix", include: ["test/matrix/**/*.test.ts"], testTimeout: 180_000, hookTimeout: 300_000, fileParallelism: false } },
     ],
   },
 });

@@ -82,6 +82,8 @@ function subscriptionList(subscriptions: ListenerOptions["subscriptions"]): obje
     route: routeOf(name),
     // The dead-letter subscription takes raw payloads, since what daprd forwards may be anything (DESIGN 7.2).
     ...(name === "deadLetters" || name === "live" ? {} : { deadLetterTopic: DEAD_LETTER_TOPIC }),
+    // RabbitMQ: one of several session hosts reads at a time, or they reorder (DESIGN 7.6). Other brokers do not know the word.
+    ...(name === "tasks" ? { metadata: { singleActiveConsumer: "true" } } : {}),
   }));
 }
 

@@ -17,7 +17,7 @@ export type WebhookSecrets = z.infer<typeof Webhook>;
 export const GatewayConfig = z.object({
   bodyLimitBytes: count(MAX_EVENT_BYTES, "Largest request body"),
   batchLimit: count(100, "Most events in one batched request"),
-  expiryMs: ms(24 * 3_600_000, "Expiry that an event gets when it brings none"),
+  expiryMs: ms(7 * 24 * 3_600_000, "Expiry that an event gets when it brings none: also the longest that its run may wait for a person"),
   idempotencyMs: ms(24 * 3_600_000, "How long the answer to an event id or Idempotency-Key is remembered"),
   publishWaitMs: ms(2_000, "How long an accepted request waits for its publish before it answers 202 all the same"),
   trustProxyHops: z.number().int().min(0).default(0).describe("Proxies in front whose X-Forwarded-For is believed"),

@@ -1,6 +1,6 @@
 /**
- * Owns: the embedded broker: nats-server's configuration, one JetStream stream per channel, and dropping the consumers of
- * sidecars that are gone.
+ * Owns: NATS: the embedded broker's configuration, one JetStream stream per channel, and dropping the consumers of sidecars
+ * that are gone. On a server that is not this stack's own, only streams that are missing are made.
  * "Durable" here means fsync on each message: NATS's default is two minutes (DESIGN 7.11).
  */
 import { mkdirSync, writeFileSync } from "node:fs";
@@ -54,22 +54,29 @@ export function streamConfigOf(channel: Channel): Partial<StreamConfig> & { name
   return { ...shared, storage: StorageType.File, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New, max_bytes: CHANNEL_BYTES };
 }
 
-export interface PrepareOptions {
+/** A NATS server with JetStream. */
+export interface StreamServer {
   readonly url: string;
+  /** Empty: it asks for none. */
   readonly token: string;
+  /** True for the stack's own server: nobody else has set its streams up or reads from them. */
+  readonly owned: boolean;
+}
+
+export interface PrepareOptions extends StreamServer {
   readonly deadlineMs: number;
   /** True when no sidecar is connected: what the last ones left unacked is delivered at once. */
   readonly dropConsumers: boolean;
 }
 
-/** Waits for the broker, then creates or updates every stream. */
+/** Waits for the broker, then creates every stream that is missing; on the stack's own server it updates the others. */
 export async function prepareStreams(options: PrepareOptions): Promise<void> {
   const connection = await connectBefore(options.url, options.token, Date.now() + options.deadlineMs);
   try {
     const manager = await jetstreamManager(connection);
     for (const channel of Object.values<Channel>(CHANNELS)) {
-      await ensureStream(manager, channel);
-      if (options.dropConsumers) await dropConsumers(manager, channel);
+      await ensureStream(manager, channel, options.owned);
+      if (options.owned && options.dropConsumers) await dropConsumers(manager, channel);
     }
   } finally {
     await connection.close();
@@ -79,7 +86,7 @@ export async function prepareStreams(options: PrepareOptions): Promise<void> {
 async function connectBefore(url: string, token: string, deadline: number): Promise<NatsConnection> {
   for (;;) {
     try {
-      return await connect({ servers: url, token, reconnect: false, timeout: 2_000, name: "docket-launcher" });
+      return await connect({ servers: url, ...(token === "" ? {} : { token }), reconnect: false, timeout: 2_000, name: "docket-launcher" });
     } catch (error) {
       if (Date.now() > deadline) throw new Error(`nothing answers at ${url}: ${messageOf(error)}`, { cause: error });
       await sleep(100);
@@ -87,7 +94,7 @@ async function connectBefore(url: string, token: string, deadline: number): Prom
   }
 }
 
-async function ensureStream(manager: JetStreamManager, channel: Channel): Promise<void> {
+async function ensureStream(manager: JetStreamManager, channel: Channel, update: boolean): Promise<void> {
   const config = streamConfigOf(channel);
   try {
     await manager.streams.info(config.name);
@@ -96,7 +103,7 @@ async function ensureStream(manager: JetStreamManager, channel: Channel): Promis
     await manager.streams.add(config);
     return;
   }
-  await manager.streams.update(config.name, config);
+  if (update) await manager.streams.update(config.name, config);
 }
 
 /**

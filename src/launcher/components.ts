@@ -24,6 +24,7 @@ export interface ComponentFile {
   readonly file: string;
   readonly name: string;
   readonly type: string;
+  readonly version: string;
   /** App ids that may load it; empty means all. */
   readonly scopes: readonly string[];
   readonly values: Readonly<Record<string, string>>;
@@ -62,7 +63,7 @@ function readComponentFile(file: string): ComponentFile[] {
     const values: Record<string, string> = {};
     for (const item of spec.metadata) if (item.value !== undefined) values[item.name] = String(item.value);
     const envRefs = spec.metadata.flatMap((item) => (item.envRef === undefined ? [] : [item.envRef]));
-    return [{ file, name: metadata.name, type: spec.type, scopes, values, envRefs }];
+    return [{ file, name: metadata.name, type: spec.type, version: spec.version, scopes, values, envRefs }];
   });
 }
 

@@ -8,7 +8,8 @@ import { PROFILES, type ProfileName } from "./profiles.js";
 export const DEV_HELP = `npm run dev -- [options]     Starts Docket on this machine and keeps it running until Ctrl-C.
 
   --profile <name>      ${PROFILES.join(" | ")} (default embedded: NATS JetStream and SQLite, nothing else needed;
-                        local: the Redis that \`dapr init\` starts)
+                        local: the Redis that \`dapr init\` starts; rabbitmq, nats and production (Kafka) with
+                        PostgreSQL: yours, see docs/configuration.md for their addresses)
   --only <apps>         start only these apps, comma-separated (gateway, sessions, tools, console)
   --sessions <n>        session hosts to start (default 1)
   --data-dir <folder>   where sessions, streams and logs live (default .docket)

@@ -93,6 +93,8 @@ function sidecarSpec(inputs: PlanInputs, instance: Instance): ProcessSpec {
   const name = `${instance.name}-daprd`;
   const components = componentEnv(inputs.profile, {
     dataDir: inputs.dataDir,
+    appId: instance.appId,
+    replica: instance.name,
     brokerPort: Number(portOf(inputs.ports, "broker")),
     brokerToken: inputs.secrets.brokerToken,
     env: inputs.env,

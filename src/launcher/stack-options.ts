@@ -2,13 +2,14 @@
 import { mkdirSync } from "node:fs";
 import { join, resolve } from "node:path";
 import type { AppId } from "../contracts/channels.js";
-import { writeBrokerConfig } from "./broker.js";
+import { writeBrokerConfig, type StreamServer } from "./broker.js";
 import { readComponents, type ComponentFile } from "./components.js";
+import { checkExternals } from "./externals.js";
 import type { ExitInfo, ProcessSpec } from "./managed-process.js";
 import { OrphanGuard } from "./orphan-guard.js";
 import { chooseInstances, planProcesses, portWishes, type Instance, type InstanceTokens } from "./plan.js";
 import { checkPortsFree, choosePorts, type PortMap } from "./ports.js";
-import { checkExternalBroker, startsOwnBroker, type ProfileName } from "./profiles.js";
+import { addressesOf, brokerOf, startsOwnBroker, type ProfileName } from "./profiles.js";
 import { readRunFile } from "./run-file.js";
 import { locateDapr, locateNats } from "./runtime/locate.js";
 import { ensureDataSecrets, randomToken, type DataSecrets } from "./secrets.js";
@@ -57,6 +58,8 @@ export interface Blueprint {
   readonly secrets: DataSecrets;
   readonly tokens: Readonly<Record<string, InstanceTokens>>;
   readonly specs: readonly ProcessSpec[];
+  /** Where the channels' streams must exist before a sidecar starts; undefined when the broker makes what it needs. */
+  readonly streams: StreamServer | undefined;
 }
 
 /** Checks and settles everything; throws before anything was started. */
@@ -76,7 +79,7 @@ export async function prepareStack(options: StackOptions): Promise<Blueprint> {
 
   const ports = await choosePorts({ wishes: portWishes(instances), mode: options.ports, overrides: options.portOverrides ?? {} });
   await checkPortsFree(usedPorts(ports, options.profile));
-  await checkExternalBroker(options.profile, env);
+  await checkExternals(options.profile, env);
   const dapr = await locateDapr({ root, report, env });
   const natsServer = startsOwnBroker(options.profile) ? await locateNats({ root, report, env }) : undefined;
 
@@ -89,7 +92,13 @@ export async function prepareStack(options: StackOptions): Promise<Blueprint> {
     commands: options.commands ?? {},
     sidecarLogLevel: options.sidecarLogLevel ?? "info",
   });
-  return { dataDir, ports, instances, components, secrets, tokens, specs };
+  return { dataDir, ports, instances, components, secrets, tokens, specs, streams: streamServer(options.profile, ports, secrets, env) };
+}
+
+function streamServer(profile: ProfileName, ports: PortMap, secrets: DataSecrets, env: NodeJS.ProcessEnv): StreamServer | undefined {
+  if (startsOwnBroker(profile)) return { url: `nats://127.0.0.1:${ports["broker"] ?? 0}`, token: secrets.brokerToken, owned: true };
+  if (brokerOf(profile) !== "nats") return undefined;
+  return { url: addressesOf(env).nats, token: env["DOCKET_NATS_TOKEN"] ?? "", owned: false };
 }
 
 function usedPorts(ports: PortMap, profile: ProfileName): PortMap {

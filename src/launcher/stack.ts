@@ -213,18 +213,20 @@ export class Stack {
   }
 
   private async waitBroker(): Promise<void> {
-    const broker = this.processes.get("broker");
-    if (!broker) return;
+    const { streams } = this.blueprint;
+    if (streams === undefined) return;
     try {
       await prepareStreams({
-        url: `nats://127.0.0.1:${this.ports["broker"] ?? 0}`,
-        token: this.blueprint.secrets.brokerToken,
+        ...streams,
         deadlineMs: this.options.readyTimeoutMs ?? 60_000,
         dropConsumers: !this.anyRunning("daprd"),
       });
     } catch (error) {
+      const broker = this.processes.get("broker");
+      const problem = `broker: its streams could not be prepared: ${String(error)}`;
+      if (broker === undefined) throw new LauncherError("NOT_READY", `${problem}\n  It is the server at ${streams.url}.`, "It must run with JetStream on (nats-server -js), and DOCKET_NATS_TOKEN must open it.", { cause: error });
       const tail = broker.recentLines.slice(-8).map((line) => `    ${line}`).join("\n");
-      throw new LauncherError("NOT_READY", `broker: its streams could not be prepared: ${String(error)}\n  Last lines of ${broker.spec.logFile}:\n${tail}`, "Look into its log. A broken store is cured by removing the folder \"nats\" in the data directory: events on their way are lost then.", { cause: error });
+      throw new LauncherError("NOT_READY", `${problem}\n  Last lines of ${broker.spec.logFile}:\n${tail}`, "Look into its log. A broken store is cured by removing the folder \"nats\" in the data directory: events on their way are lost then.", { cause: error });
     }
   }
 

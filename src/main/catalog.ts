@@ -40,6 +40,8 @@ export function loadModels(config: Config, catalog: Catalog, options: { logger: 
     scripted: { scripts: loadScripts(config.scriptsDir), ...(config.modelCallLog === undefined ? {} : { callLog: config.modelCallLog }) },
     ...(config.anthropicApiKey === undefined ? {} : { anthropic: { apiKey: config.anthropicApiKey, ...(config.anthropicBaseUrl === undefined ? {} : { baseUrl: config.anthropicBaseUrl }) } }),
     ...(config.openaiBaseUrl === undefined ? {} : { openai: { baseUrl: config.openaiBaseUrl, ...(config.openaiApiKey === undefined ? {} : { apiKey: config.openaiApiKey }) } }),
+    ...(config.modelServers === undefined ? {} : { servers: Object.fromEntries(Object.entries(config.modelServers).map(([name, { baseUrl, apiKey }]) => [name, { baseUrl, ...(apiKey === undefined ? {} : { apiKey }) }])) }),
+    ...(config.modelPrices === undefined ? {} : { prices: config.modelPrices }),
     ...(options.ledger === undefined ? {} : { ledger: options.ledger }),
     onWarning: (message) => { options.logger.warn(message); },
   });

@@ -5,19 +5,15 @@ import { createConsole } from "../console/console.js";
 import { DaprBus } from "../dapr/bus.js";
 import { SessionsClient } from "../dapr/sessions-client.js";
 import { systemClock } from "../platform/clock.js";
-import { keysDirOf, loadConfig } from "../platform/config.js";
+import { keysDirOf } from "../platform/config.js";
 import { listen } from "../platform/http.js";
 import { loadSigner } from "../platform/keys.js";
 import { runApp } from "../platform/lifecycle.js";
-import { createLogger } from "../platform/log.js";
 import { signDecision } from "../platform/signing.js";
 import { followedApiKeys } from "./api-keys.js";
 import { listenForSidecar, sidecarOf } from "./sidecar-parts.js";
 
-const config = loadConfig();
-const logger = createLogger("console", config.logLevel);
-
-await runApp(logger, async (onStop) => {
+await runApp("console", async ({ config, logger, onStop }) => {
   const sidecar = sidecarOf(config);
   onStop("sidecar client", { stop: () => sidecar.close() });
   const bus = new DaprBus(sidecar);

@@ -1,6 +1,7 @@
 /** Owns: composing the `gateway` app. */
 import { STATE_STORES } from "../contracts/channels.js";
 import { DaprBus } from "../dapr/bus.js";
+import { probeFencing } from "../dapr/fencing.js";
 import { SessionsClient } from "../dapr/sessions-client.js";
 import { DaprState } from "../dapr/state.js";
 import { loadAgents } from "../agent/loader.js";
@@ -9,17 +10,13 @@ import { GatewayConfig } from "../gateway/config.js";
 import { createGateway } from "../gateway/gateway.js";
 import { createInbox } from "../gateway/inbox/inbox.js";
 import { systemClock } from "../platform/clock.js";
-import { keysDirOf, loadConfig, type Config } from "../platform/config.js";
+import { keysDirOf, type Config  } from "../platform/config.js";
 import { listen } from "../platform/http.js";
 import { runApp } from "../platform/lifecycle.js";
-import { createLogger } from "../platform/log.js";
 import { followedApiKeys } from "./api-keys.js";
-import { deadLettersOf, listenForSidecar, sidecarOf } from "./sidecar-parts.js";
+import { deadLettersOf, listenForSidecar, sidecarOf, untilReady } from "./sidecar-parts.js";
 
-const config = loadConfig();
-const logger = createLogger("gateway", config.logLevel);
-
-await runApp(logger, async (onStop) => {
+await runApp("gateway", async ({ config, logger, onStop }) => {
   const sidecar = sidecarOf(config);
   onStop("sidecar client", { stop: () => sidecar.close() });
   const agents = await loadAgents(config.agentsDir);
@@ -29,9 +26,10 @@ await runApp(logger, async (onStop) => {
   const apiKeys = await followedApiKeys(keysDirOf(config), logger);
   onStop("API keys", apiKeys);
   const settings = gatewayConfig(config);
+  const inboxState = new DaprState(sidecar, STATE_STORES.inbox);
   const gateway = createGateway({
     publisher: { publish: (envelope) => bus.publish("tasks", envelope) },
-    inbox: createInbox(new DaprState(sidecar, STATE_STORES.inbox), { clock: systemClock, receiptWaitMs: settings.sweep.receiptWaitMs, idempotencyMs: settings.idempotencyMs }),
+    inbox: createInbox(inboxState, { clock: systemClock, receiptWaitMs: settings.sweep.receiptWaitMs, idempotencyMs: settings.idempotencyMs }),
     sessions: new SessionsClient(sidecar),
     route: (envelope) => routeEvent(agents, envelope, { defaultAgent }),
     deadLetters: deadLettersOf(bus, "gateway"),
@@ -42,6 +40,8 @@ await runApp(logger, async (onStop) => {
     live: (text) => gateway.handleLive(text),
   });
   onStop("sidecar listener", deliveries);
+  // The inbox relies on create-only writes and etags as much as sessions do.
+  await untilReady(() => probeFencing(inboxState, STATE_STORES.inbox, config.allowUnsafeStore));
   const listening = await listen(gateway.publicApp, { host: config.publicHost, port: config.publicPort ?? 7300 });
   onStop("public listener", { stop: () => listening.close() });
   gateway.start();

@@ -19,10 +19,9 @@ import { DaprState } from "../dapr/state.js";
 import { settleBucket, takeFromBucket, type BucketDocument, type RateLimits } from "../model/bucket.js";
 import type { RateLedger } from "../model/limits.js";
 import { systemClock } from "../platform/clock.js";
-import { keysDirOf, loadConfig, required, type Config } from "../platform/config.js";
+import { keysDirOf, required, type Config  } from "../platform/config.js";
 import { loadSigner, loadTrust } from "../platform/keys.js";
 import { runApp } from "../platform/lifecycle.js";
-import { createLogger } from "../platform/log.js";
 import { signGrant, verifyDecision, verifyResult } from "../platform/signing.js";
 import type { SessionState } from "../session/core/state.js";
 import { actorMethods } from "../session/host/actor-methods.js";
@@ -32,10 +31,7 @@ import { SessionService } from "../session/host/service.js";
 import { loadCatalog, loadModels } from "./catalog.js";
 import { sidecarOf } from "./sidecar-parts.js";
 
-const config = loadConfig();
-const logger = createLogger("sessions", config.logLevel);
-
-await runApp(logger, async (onStop) => {
+await runApp("sessions", async ({ config, logger, onStop }) => {
   const sidecar = sidecarOf(config);
   onStop("sidecar client", { stop: () => sidecar.close() });
   const state = new DaprState(sidecar, STATE_STORES.sessions);

@@ -30,3 +30,17 @@ export function deadLettersOf(bus: DaprBus, app: string): { record(letter: DeadL
     }),
   };
 }
+
+/** Waits for the sidecar, which may come up after the app: repeats while the failure is one that passes, for 30 s. */
+export async function untilReady(probe: () => Promise<void>): Promise<void> {
+  const deadline = Date.now() + 30_000;
+  for (;;) {
+    try {
+      await probe();
+      return;
+    } catch (error) {
+      if (Date.now() > deadline || (error as { retryable?: boolean }).retryable !== true) throw error;
+      await new Promise((resolve) => { setTimeout(resolve, 250); });
+    }
+  }
+}

@@ -9,19 +9,15 @@ import { DaprBus } from "../dapr/bus.js";
 import { DaprCallStore } from "../dapr/call-store.js";
 import { probeFencing } from "../dapr/fencing.js";
 import { DaprState } from "../dapr/state.js";
-import { keysDirOf, loadConfig } from "../platform/config.js";
+import { keysDirOf } from "../platform/config.js";
 import { loadSigner, loadTrust } from "../platform/keys.js";
 import { runApp } from "../platform/lifecycle.js";
-import { createLogger } from "../platform/log.js";
 import { signResult, verifyGrant } from "../platform/signing.js";
 import { builtinSettingsFrom, builtinTools } from "../tools/builtin/index.js";
 import { CallRecord, createWorker, systemWorkerClock, workspacesIn, type Results } from "../tools/index.js";
-import { deadLettersOf, listenForSidecar, sidecarOf } from "./sidecar-parts.js";
+import { deadLettersOf, listenForSidecar, sidecarOf, untilReady } from "./sidecar-parts.js";
 
-const config = loadConfig();
-const logger = createLogger("tools", config.logLevel);
-
-await runApp(logger, async (onStop) => {
+await runApp("tools", async ({ config, logger, onStop }) => {
   const sidecar = sidecarOf(config);
   onStop("sidecar client", { stop: () => sidecar.close() });
   const worker = `${hostname()}-${String(process.pid)}-${randomBytes(3).toString("hex")}`;
@@ -57,18 +53,4 @@ function resultsOver(bus: DaprBus, worker: string): Results {
     });
   };
   return { claimed: (claim) => publish(TOOL_CLAIMED, claim), completed: (result) => publish(TOOL_COMPLETED, result) };
-}
-
-/** The sidecar may come up after the app. */
-async function untilReady(probe: () => Promise<void>): Promise<void> {
-  const deadline = Date.now() + 30_000;
-  for (;;) {
-    try {
-      await probe();
-      return;
-    } catch (error) {
-      if (Date.now() > deadline || (error as { retryable?: boolean }).retryable !== true) throw error;
-      await new Promise((resolve) => { setTimeout(resolve, 250); });
-    }
-  }
 }

@@ -18,6 +18,18 @@ const port = z.coerce.number().int().min(1).max(65_535);
 const text = z.string().min(1);
 const flag = z.union([z.boolean(), z.enum(["true", "false", "1", "0"]).transform((word) => word === "true" || word === "1")]);
 const list = z.union([z.array(text), z.string().transform((words) => words.split(",").map((word) => word.trim()).filter((word) => word !== ""))]);
+/** In the file as it is, in the environment as JSON text. */
+const json = <S extends z.ZodType>(schema: S) => z.union([z.string().transform((words, context) => {
+  try {
+    return JSON.parse(words) as unknown;
+  } catch {
+    context.addIssue("expected JSON");
+    return z.NEVER;
+  }
+}).pipe(schema), schema]);
+const usd = z.number().min(0);
+const prices = z.record(z.string(), z.object({ input: usd, output: usd, cacheRead: usd, cacheWrite: usd }));
+const servers = z.record(z.string(), z.object({ baseUrl: z.url(), apiKey: text.optional() }));
 const perMinute = z.coerce.number().int().positive().optional();
 
 export const SETTINGS = {
@@ -45,6 +57,8 @@ export const SETTINGS = {
   openaiBaseUrl: setting("OPENAI_BASE_URL", z.url().optional(), "Address of any server that speaks OpenAI's chat completions (NIM, vLLM, Ollama, llama.cpp)"),
   modelRequestsPerMinute: setting("DOCKET_MODEL_REQUESTS_PER_MINUTE", perMinute, "Requests per minute and provider key, over all hosts"),
   modelTokensPerMinute: setting("DOCKET_MODEL_TOKENS_PER_MINUTE", perMinute, "Tokens per minute and provider key, over all hosts"),
+  modelServers: secret("DOCKET_MODEL_SERVERS", json(servers).optional(), "More servers like openaiBaseUrl, as JSON: name before the colon to {baseUrl, apiKey}"),
+  modelPrices: setting("DOCKET_MODEL_PRICES", json(prices).optional(), "Prices as JSON, USD per million tokens: model, or provider:model, to {input, output, cacheRead, cacheWrite}"),
   modelCallLog: setting("DOCKET_MODEL_CALL_LOG", text.optional(), "File to which scripted models append one line per call"),
   githubWebhookSecrets: secret("DOCKET_GITHUB_WEBHOOK_SECRETS", list.optional(), "Secrets of GitHub webhooks, several while one is rotated"),
   stripeWebhookSecrets: secret("DOCKET_STRIPE_WEBHOOK_SECRETS", list.optional(), "Secrets of Stripe webhooks"),

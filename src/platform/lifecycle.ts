@@ -1,25 +1,34 @@
 /**
  * Owns: how a process starts and stops. Parts are stopped in the reverse order of their start, within a deadline; a
- * second signal, or the deadline, ends the process at once.
+ * second signal, or the deadline, ends the process at once. A start that fails says why and what to do next, without a stack.
  */
-import type { Logger } from "./log.js";
-import { errorFields } from "./log.js";
+import { Problem } from "../contracts/problems.js";
+import { loadConfig, type Config } from "./config.js";
+import { createLogger, errorFields, type Logger } from "./log.js";
 
 export interface Stoppable { stop(): Promise<void> }
 
-/** Runs `start`, then waits for SIGTERM or SIGINT and stops what `start` registered. Exit code 1 when start fails. */
-export async function runApp(logger: Logger, start: (onStop: (name: string, part: Stoppable) => void) => Promise<void>): Promise<void> {
+export interface AppContext {
+  readonly config: Config;
+  readonly logger: Logger;
+  /** Registers a part to be stopped. */
+  readonly onStop: (name: string, part: Stoppable) => void;
+}
+
+/** Reads the configuration, runs `start`, then waits for SIGTERM or SIGINT and stops what `start` registered. Exit code 1 when it cannot start. */
+export async function runApp(app: string, start: (context: AppContext) => Promise<void>): Promise<void> {
   const parts: { name: string; part: Stoppable }[] = [];
+  const config = configOrExit(app);
+  const logger = createLogger(app, config.logLevel);
   process.on("unhandledRejection", (reason) => {
     // A bug, never an expected failure: record it and go on, since the guard recovers what was in flight (I14).
     logger.error(errorFields(reason), "unhandled rejection");
   });
   try {
-    await start((name, part) => parts.push({ name, part }));
+    await start({ config, logger, onStop: (name, part) => parts.push({ name, part }) });
   } catch (error) {
     logger.fatal(errorFields(error), "the app could not start");
-    process.stderr.write(`${error instanceof Error ? error.message : String(error)}\n`);
-    process.exit(1);
+    exitWith(app, error);
   }
   let stopping = false;
   const stop = (signal: string): void => {
@@ -32,6 +41,20 @@ export async function runApp(logger: Logger, start: (onStop: (name: string, part
   };
   process.on("SIGTERM", () => { stop("SIGTERM"); });
   process.on("SIGINT", () => { stop("SIGINT"); });
+}
+
+function configOrExit(app: string): Config {
+  try {
+    return loadConfig();
+  } catch (error) {
+    return exitWith(app, error);
+  }
+}
+
+function exitWith(app: string, error: unknown): never {
+  const hint = error instanceof Problem && error.hint !== undefined ? `\n  next: ${error.hint}` : "";
+  process.stderr.write(`${app} could not start: ${error instanceof Error ? error.message : String(error)}${hint}\n`);
+  process.exit(1);
 }
 
 async function stopAll(logger: Logger, parts: readonly { name: string; part: Stoppable }[]): Promise<void> {

@@ -15,8 +15,8 @@ const SEED = Number(process.env["DOCKET_KILLS_SEED"] ?? Date.now() % 1_000_000);
 const ONLY = process.env["DOCKET_KILLS_ONLY"]?.split(",");
 /** Each with the kind of work that shows that it is back. */
 const KILLED: readonly (readonly [process: string, kind: Kind])[] = [
-  ["sessions", "plain"], ["sessions-daprd", "plain"], ["gateway", "plain"], ["gateway-daprd", "plain"], ["tools-daprd", "status"], ["console", "refund"],
-  ["console-daprd", "refund"], ["broker", "status"], ["placement", "plain"], ["scheduler", "plain"], ["tools", "status"],
+  ["tools", "status"], ["sessions", "plain"], ["sessions-daprd", "plain"], ["gateway", "plain"], ["gateway-daprd", "plain"], ["tools-daprd", "status"], ["console", "refund"],
+  ["console-daprd", "refund"], ["broker", "status"], ["placement", "plain"], ["scheduler", "plain"],
 ];
 const REST_MS = 60_000;
 const FROZEN_WITH_SIDECAR = process.env["DOCKET_KILLS_FREEZE"] === "machine";
@@ -170,5 +170,18 @@ describe("kill -9 with work in flight", () => {
     await eventually("the console shows what is", () => (shownProblems(load).length === 0 ? true : undefined), 30_000).catch(() => undefined);
     expect(shownProblems(load)).toEqual([]);
     expect(foldCheck(docket).problems).toEqual([]);
+  });
+
+  it("streams deltas again after the broker was killed", async () => {
+    await docket.test.stack.restart("broker");
+    const client = await eventually("a delta reaches a stream", async () => {
+      const sent = load.event("deltas", "plain", "hello");
+      load.watch(sent.sessionId);
+      const { client: watching } = load.streams.at(-1)!;
+      await load.send(sent);
+      await eventually("the run has ended", () => (load.isEnded(sent) ? true : undefined));
+      return watching.events.some((event) => event.event === "delta") ? watching : undefined;
+    }, 30_000);
+    expect(client.events.map((event) => event.event)).toContain("delta");
   });
 });

@@ -52,6 +52,8 @@ export function shuffled<T>(items: readonly T[], random: () => number): T[] {
   return items.map((item) => ({ item, at: random() })).sort((a, b) => a.at - b.at).map(({ item }) => item);
 }
 
+const DECIDE_AGAIN_MS = 12_000;
+
 export class Load {
   readonly sent: Sent[] = [];
   readonly streams: { sessionId: string; client: StreamClient }[] = [];
@@ -60,7 +62,8 @@ export class Load {
   readonly view: StoreView;
   #approving = true;
   #serial = 0;
-  readonly #deciding = new Set<string>();
+  /** When each approval was last decided: the console may show it a while longer. */
+  readonly #triedAtMs = new Map<string, number>();
 
   constructor(readonly docket: Docket, private readonly prefix: string) {
     this.view = new StoreView(docket.dataDir);
@@ -162,8 +165,9 @@ export class Load {
 
   async #decide(item: ApprovalListItem): Promise<void> {
     const { record, args, sessionId } = item.pending;
-    if (record.tool === undefined || this.#deciding.has(record.approvalId)) return;
-    this.#deciding.add(record.approvalId);
+    // Escalations are left open: no good work may end in one.
+    if (!record.allowed.includes("approve") || Date.now() - (this.#triedAtMs.get(record.approvalId) ?? 0) < DECIDE_AGAIN_MS) return;
+    this.#triedAtMs.set(record.approvalId, Date.now());
     const parsed = JSON.parse(args) as { amountCents?: number };
     const kind = record.tool === "issue_refund" && (parsed.amountCents ?? 0) % 2 === 1 ? "modify" : "approve";
     const decided = kind === "modify" ? JSON.stringify({ ...parsed, amountCents: 7 }) : args;
@@ -171,9 +175,8 @@ export class Load {
     try {
       await this.docket.decide(item, kind, kind === "modify" ? { args: decided } : {});
     } catch {
-      // The console is away; it is asked again.
-    } finally {
-      this.#deciding.delete(record.approvalId);
+      // The console is away, so the decision may be lost: at once again when it is back.
+      this.#triedAtMs.delete(record.approvalId);
     }
   }
 }

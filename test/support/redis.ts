@@ -5,7 +5,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { choosePorts } from "../../src/launcher/ports.js";
-import { answersPing } from "../../src/launcher/profiles.js";
+import { answers } from "../../src/launcher/externals.js";
 import { eventually } from "./cluster.js";
 
 export interface TestRedis { readonly host: string; stop(): Promise<void> }
@@ -15,7 +15,7 @@ export async function startRedis(): Promise<TestRedis> {
   const host = `127.0.0.1:${String(port)}`;
   const folder = mkdtempSync(join(tmpdir(), "docket-redis-"));
   const server = spawn("redis-server", ["--port", String(port), "--bind", "127.0.0.1", "--save", "", "--dir", folder], { stdio: "ignore" });
-  await eventually("redis answers", async () => ((await answersPing(host)) ? true : undefined));
+  await eventually("redis answers", async () => ((await answers("redis", host)) ? true : undefined));
   return {
     host,
     stop: async () => {

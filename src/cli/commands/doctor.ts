@@ -1,15 +1,16 @@
 /** Owns: `docket doctor`: what is wrong with this machine, this configuration, and what runs; each with its fix. */
 import { Option, type Command } from "commander";
+import { PROFILES, type ProfileName } from "../../launcher/profiles.js";
 import type { Check } from "../../launcher/doctor/doctor.js";
 import type { CliContext, Runner } from "../context.js";
 import { EXIT, type ExitCode } from "../exit.js";
 import { plain } from "../output.js";
 
-interface DoctorFlags { readonly root?: string; readonly dataDir?: string; readonly profile?: "embedded" | "local" }
+interface DoctorFlags { readonly root?: string; readonly dataDir?: string; readonly profile?: ProfileName }
 
 export function doctorCommand(program: Command, run: Runner): void {
   program.command("doctor").description("Check machine, configuration and what runs; each finding with its fix. Exit code 8 for findings")
-    .option("--root <DIR>", "the checkout (default: this folder)").option("--data-dir <DIR>", "the data folder (default: .docket)").addOption(new Option("--profile <NAME>", "the profile to check").choices(["embedded", "local"]))
+    .option("--root <DIR>", "the checkout (default: this folder)").option("--data-dir <DIR>", "the data folder (default: .docket)").addOption(new Option("--profile <NAME>", "the profile to check").choices(PROFILES))
     .addHelpText("after", "\nExamples:\n  docket doctor\n  docket doctor --profile local -o json")
     .action(run(doctor));
 }

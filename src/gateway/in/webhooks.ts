@@ -49,7 +49,7 @@ async function take(deps: AcceptDeps, res: Response, found: { sender: string; te
 }
 
 function configured(name: string, hooks: readonly WebhookSecrets[] | undefined): readonly WebhookSecrets[] {
-  if (hooks === undefined || hooks.length === 0) throw new Problem("not_found", `no ${name} webhook is configured here`, { hint: `set webhooks.${name.toLowerCase()}.secrets of the gateway` });
+  if (hooks === undefined || hooks.length === 0) throw new Problem("not_found", `no ${name} webhook is configured here`, { hint: `set DOCKET_${name.toUpperCase()}_WEBHOOK_SECRETS for the gateway` });
   return hooks;
 }
 

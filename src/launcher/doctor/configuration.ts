@@ -7,10 +7,11 @@ import { join } from "node:path";
 import { parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { APPS, CHANNELS, DEAD_LETTER_TOPIC, STATE_STORES, type AppId, type Channel } from "../../contracts/channels.js";
-import { streamNameOf } from "../broker.js";
 import { readComponents, type ComponentFile } from "../components.js";
-import { answersPing, redisHost, startsOwnBroker, type ProfileName } from "../profiles.js";
+import { externalsOf, isThere, type External } from "../externals.js";
+import type { ProfileName } from "../profiles.js";
 import { readRunFile } from "../run-file.js";
+import { brokerProblems } from "./broker-rules.js";
 import { fail, ok, type CheckTask, type Finding } from "./check.js";
 
 const STORE_OWNERS: Record<keyof typeof STATE_STORES, AppId> = { sessions: "sessions", inbox: "gateway", tools: "tools" };
@@ -22,7 +23,7 @@ export function configurationChecks(root: string, profile: ProfileName, runFile:
     { name: "dapr.yaml", run: () => checkRunFile(runFile) },
     { name: `components/${profile}`, run: () => summarize(componentProblems(readComponents(resources)), "every channel and store, with its scopes") },
     { name: "inbound retries", run: () => summarize(resiliencyProblems(resources), "every subscribed channel is retried without limit") },
-    ...(startsOwnBroker(profile) ? [] : [{ name: "redis", run: checkRedis }]),
+    ...externalsOf(profile, process.env).map((external) => ({ name: external.name, run: () => checkExternal(external) })),
   ];
 }
 
@@ -44,13 +45,7 @@ function channelProblems(channel: Channel, component: ComponentFile | undefined)
     const subscribes = channel.subscribers.includes(app) ? [channel.topic] : [];
     problems.push(...scopeProblems(component, "publishingScopes", app, publishes), ...scopeProblems(component, "subscriptionScopes", app, subscribes));
   }
-  if (component.type === "pubsub.jetstream") {
-    if (component.values["streamName"] !== streamNameOf(channel)) problems.push(`${name}: streamName is "${component.values["streamName"] ?? ""}", expected "${streamNameOf(channel)}"`);
-    if (component.values["concurrency"] !== "single") problems.push(`${name}: concurrency must be "single": "parallel" acks before the handler ran (DESIGN 7.11)`);
-    const queue = component.values["queueGroupName"] !== undefined;
-    if (queue !== (channel.delivery === "competing")) problems.push(`${name}: ${channel.delivery} delivery ${queue ? "must not have" : "needs"} a queueGroupName`);
-  }
-  if (component.type === "pubsub.redis" && !/^\d+$/.test(component.values["redeliverInterval"] ?? "")) problems.push(`${name}: redeliverInterval takes milliseconds without a unit (DESIGN 7.13)`);
+  problems.push(...brokerProblems(channel, component));
   return problems;
 }
 
@@ -67,6 +62,7 @@ function storeProblems(name: string, owner: AppId, component: ComponentFile | un
   const problems = sameSet(component.scopes, [owner]) ? [] : [`${name}: scopes are [${component.scopes.join(", ")}], expected [${owner}] alone`];
   if (component.values["keyPrefix"] !== "none") problems.push(`${name}: keyPrefix must be "none", or renaming an app loses its keys`);
   if (name === STATE_STORES.sessions && component.values["actorStateStore"] !== "true") problems.push(`${name}: actorStateStore must be "true", or no actor is hosted`);
+  if (component.type === "state.postgresql" && component.version !== "v2") problems.push(`${name}: PostgreSQL v${component.version.replace("v", "")} keeps values as JSONB, which changes them; version must be v2`);
   if (component.type === "state.redis") problems.push(`${name}: Redis neither rolls back nor honours create-only writes: refused (DESIGN 3)`);
   return problems;
 }
@@ -102,9 +98,10 @@ function checkRunFile(path: string): Finding {
   return ok(`${apps.length} apps`);
 }
 
-async function checkRedis(): Promise<Finding> {
-  const host = redisHost(process.env);
-  return (await answersPing(host)) ? ok(`answers at ${host}`) : fail(`nothing answers at ${host}`, "dapr init starts one at localhost:6379; DOCKET_REDIS_HOST names another.");
+async function checkExternal(external: External): Promise<Finding> {
+  const where = external.servers.join(" or ");
+  if (external.servers.length === 0) return ok("its address is one that only the sidecar can try");
+  return (await isThere(external)) ? ok(`${external.label} answers at ${where}`) : fail(`nothing that speaks ${external.label}'s protocol answers at ${where}`, `${external.fix}.`);
 }
 
 function summarize(problems: readonly string[], good: string): Finding {

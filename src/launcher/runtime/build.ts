@@ -15,7 +15,7 @@ import { identify, isAlive, type ProcessIdentity } from "../process-identity.js"
 
 const run = promisify(execFile);
 
-export type BuildTarget = "dapr" | "nats";
+export type BuildTarget = "dapr" | "nats" | "kfake";
 
 export interface BuildOptions {
   readonly root: string;
@@ -33,6 +33,11 @@ const TARGETS: Record<BuildTarget, { label: string; expect: string; args: (out: 
     label: "the pinned NATS server",
     expect: "about a minute, once",
     args: (out) => ["build", "-v", "-trimpath", "-o", join(out, process.platform === "win32" ? "nats-server.exe" : "nats-server"), "github.com/nats-io/nats-server/v2"],
+  },
+  kfake: {
+    label: "the pinned Kafka stand-in",
+    expect: "under a minute, once",
+    args: (out) => ["build", "-v", "-trimpath", "-o", join(out, process.platform === "win32" ? "kfake.exe" : "kfake"), "."],
   },
 };
 

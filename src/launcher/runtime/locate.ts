@@ -66,6 +66,14 @@ export async function locateNats(options: LocateOptions): Promise<string> {
   throw new LauncherError("BROKER_MISSING", "No nats-server was found, and no Go to build the pinned one with.", `Install Go (https://go.dev/dl) and start again, or put a nats-server >= ${MIN_NATS.join(".")} on PATH, or use the Redis that \`dapr init\` starts: npm run dev -- --profile local`);
 }
 
+/** Finds or builds kfake (runtime/kfake): Kafka's protocol from memory, for tests. */
+export async function locateKfake(options: LocateOptions): Promise<string> {
+  const env = options.env ?? process.env;
+  const fixed = env["DOCKET_RUNTIME_DIR"];
+  if (fixed && existsSync(join(fixed, exe("kfake")))) return join(fixed, exe("kfake"));
+  return join(await fromCacheOrBuild("kfake", options), exe("kfake"));
+}
+
 const DAPR_NAMES = ["daprd", "placement", "scheduler"] as const;
 
 function exe(name: string): string {
@@ -94,7 +102,7 @@ async function fromCacheOrBuild(target: BuildTarget, options: LocateOptions): Pr
   if (options.build === false || (await goVersion()) === undefined) {
     throw new LauncherError(
       "RUNTIME_MISSING",
-      "No Dapr runtime on this machine: not in ~/.dapr/bin, not in Docket's cache, and no Go to build it with.",
+      target === "dapr" ? "No Dapr runtime on this machine: not in ~/.dapr/bin, not in Docket's cache, and no Go to build it with." : `No ${target} on this machine: not in Docket's cache, and no Go to build it with.`,
       "Either install Go >= 1.26 (https://go.dev/dl) and start again: the pinned runtime is built once, about five minutes.\nOr install the Dapr CLI and run `dapr init` (https://docs.dapr.io/getting-started).",
     );
   }

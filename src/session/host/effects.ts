@@ -20,6 +20,7 @@ import { publicationOf } from "./publications.js";
 import type { TurnOutcome } from "./turn.js";
 
 const CONFIRM_AFTER_MS = 300;
+const ABORT_PATIENCE_MS = 500;
 /** A wake-up in memory makes due work prompt; the guard makes it certain. Farther ones are left to the guard. */
 const MAX_WAKE_MS = 60_000;
 
@@ -40,6 +41,8 @@ export interface EffectsDeps {
 export class Effects {
   /** Published rows that no commit has cleared yet. */
   readonly #published = new Map<string, Set<string>>();
+  /** Sessions whose published rows are confirmed in a moment. */
+  readonly #confirming = new Set<string>();
   readonly #wakes = new Map<string, { atMs: number; timer: NodeJS.Timeout }>();
   #stopped = false;
 
@@ -52,13 +55,14 @@ export class Effects {
     this.#forgetCleared(after.actorId, entry);
     const work: Promise<void>[] = [this.#announce(after, entry)];
     for (const event of entry.events) if (event.type === "GuardReleased") this.deps.guards.release(after.actorId, event.generation);
+    let aborted: Promise<void> | undefined;
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
       switch (effect.type) {
         case "CallModel": this.deps.runner.start(after, effect); break;
-        case "AbortModel": this.deps.runner.abort(after.actorId); break;
+        case "AbortModel": aborted = this.deps.runner.abort(after.actorId); break;
         case "Publish": work.push(this.#publishRow(after, effect.rowId)); break;
         case "WakeAt": this.#wakeAt(after.actorId, effect.atMs); break;
-        case "TakeNext": this.#later("takeNext", after.actorId, () => this.deps.takeNext(after.actorId)); break;
+        case "TakeNext": this.#later("takeNext", after.actorId, () => this.#takeNext(after.actorId, aborted)); break;
       }
     }
     await Promise.all(work);
@@ -85,6 +89,16 @@ export class Effects {
     await this.#tryPublish("journal", { ...head, id: `${state.actorId}:${String(entry.rev)}`, source: "docket://sessions/journal", type: JOURNAL_APPENDED, data: JSON.stringify(appended) });
   }
 
+  /** What an interrupted call had said is context for the message that interrupted it: it is recorded first, if it comes at once. */
+  async #takeNext(actorId: string, aborted: Promise<void> | undefined): Promise<void> {
+    if (aborted !== undefined) {
+      let timer: NodeJS.Timeout | undefined;
+      await Promise.race([aborted, new Promise<void>((resolve) => { timer = setTimeout(resolve, ABORT_PATIENCE_MS); })]);
+      clearTimeout(timer);
+    }
+    await this.deps.takeNext(actorId);
+  }
+
   async #publishRow(state: OpenSession, rowId: string): Promise<void> {
     const row = state.outbox.find((candidate) => candidate.rowId === rowId);
     if (row === undefined) return;
@@ -100,23 +114,31 @@ export class Effects {
   /** The next commit of the session clears the row; where none comes soon, one is made for it. */
   #confirmLater(actorId: string, rowId: string): void {
     const waiting = this.#published.get(actorId);
-    if (waiting !== undefined) { waiting.add(rowId); return; }
-    this.#published.set(actorId, new Set([rowId]));
-    this.#confirmAfter(actorId);
-  }
-
-  #confirmAfter(actorId: string): void {
+    if (waiting === undefined) this.#published.set(actorId, new Set([rowId]));
+    else waiting.add(rowId);
+    if (this.#confirming.has(actorId)) return;
+    this.#confirming.add(actorId);
     setTimeout(() => {
+      this.#confirming.delete(actorId);
       const rowIds = this.published(actorId);
-      if (rowIds.length > 0) this.#later("confirm", actorId, () => this.deps.confirm(actorId, rowIds));
+      if (rowIds.length > 0) this.#later("confirm", actorId, () => this.#confirm(actorId, rowIds));
     }, CONFIRM_AFTER_MS);
   }
 
+  /** Rows that another publish or host has cleared meanwhile make no commit: they are forgotten all the same. */
+  async #confirm(actorId: string, rowIds: readonly string[]): Promise<void> {
+    await this.deps.confirm(actorId, rowIds);
+    this.#forget(actorId, rowIds);
+  }
+
   #forgetCleared(actorId: string, entry: JournalEntry): void {
+    for (const event of entry.events) if (event.type === "PublicationsCleared") this.#forget(actorId, event.rowIds);
+  }
+
+  #forget(actorId: string, rowIds: readonly string[]): void {
     const waiting = this.#published.get(actorId);
-    if (waiting === undefined) return;
-    for (const event of entry.events) if (event.type === "PublicationsCleared") for (const rowId of event.rowIds) waiting.delete(rowId);
-    if (waiting.size === 0) this.#published.delete(actorId);
+    for (const rowId of rowIds) waiting?.delete(rowId);
+    if (waiting?.size === 0) this.#published.delete(actorId);
   }
 
   #wakeAt(actorId: string, atMs: number): void {

@@ -47,6 +47,7 @@ export class Guards {
   /** Resolves when the reminder is registered, or when the scheduler has used up our patience. Never rejects. */
   async arm(actorId: string, plan: GuardPlan): Promise<void> {
     this.#wanted.set(actorId, plan);
+    this.#cancelRemoval(removalKey(actorId, plan.generation));
     if (this.#away) return;
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<"late">((resolve) => { timer = setTimeout(resolve, this.patienceMs, "late"); });
@@ -59,8 +60,8 @@ export class Guards {
   release(actorId: string, generation: number): void {
     if (this.#wanted.get(actorId)?.generation === generation) this.#wanted.delete(actorId);
     if (this.#stopped) return;
-    const key = `${actorId} ${String(generation)}`;
-    clearTimeout(this.#removals.get(key));
+    const key = removalKey(actorId, generation);
+    this.#cancelRemoval(key);
     this.#removals.set(key, setTimeout(() => {
       this.#removals.delete(key);
       this.#remove(actorId, generation);
@@ -72,6 +73,12 @@ export class Guards {
     this.#wanted.clear();
     for (const timer of this.#removals.values()) clearTimeout(timer);
     this.#removals.clear();
+  }
+
+  /** A generation that no commit has used is armed again by the next one. */
+  #cancelRemoval(key: string): void {
+    clearTimeout(this.#removals.get(key));
+    this.#removals.delete(key);
   }
 
   /** Beside whatever is going on: daprd answers only after a running callback of the reminder has returned. */
@@ -128,6 +135,8 @@ export class Guards {
 function pause(ms: number): Promise<void> {
   return new Promise((resolve) => { setTimeout(resolve, ms).unref(); });
 }
+
+function removalKey(actorId: string, generation: number): string { return `${actorId} ${String(generation)}`; }
 
 /** Reminder name of a generation: `[A-Za-z0-9_-]{1,64}` (DESIGN 7.5). */
 function nameOf(generation: number): string { return `guard-${String(generation)}`; }

@@ -30,7 +30,7 @@ export interface ModelRunnerDeps {
   readonly report: (actorId: string, report: ModelReport) => Promise<void>;
 }
 
-interface Running { readonly runId: string; readonly step: number; readonly attempt: number; readonly abort: AbortController }
+interface Running { readonly runId: string; readonly step: number; readonly attempt: number; readonly abort: AbortController; done: Promise<void> }
 
 export class ModelRunner {
   readonly #running = new Map<string, Running>();
@@ -46,17 +46,19 @@ export class ModelRunner {
   /** Starts the committed call of `state`. Returns at once. */
   start(state: OpenSession, call: { runId: string; step: number; attempt: number }): void {
     if (this.isRunning(state.actorId, call)) return;
-    this.abort(state.actorId);
-    const running: Running = { ...call, abort: new AbortController() };
+    void this.abort(state.actorId);
+    const running: Running = { ...call, abort: new AbortController(), done: Promise.resolve() };
     this.#running.set(state.actorId, running);
-    void this.#run(state, running).finally(() => {
+    running.done = this.#run(state, running).finally(() => {
       if (this.#running.get(state.actorId) === running) this.#running.delete(state.actorId);
     });
   }
 
-  /** Aborts whatever call this process runs for the session. */
-  abort(actorId: string): void {
-    this.#running.get(actorId)?.abort.abort();
+  /** Aborts whatever call this process runs for the session; resolves when what it had said is recorded. */
+  async abort(actorId: string): Promise<void> {
+    const running = this.#running.get(actorId);
+    running?.abort.abort();
+    await running?.done;
   }
 
   /** Aborts all calls: their sessions' guards start them again elsewhere. */

@@ -101,9 +101,9 @@ export class SessionService {
     if (generation === undefined) return;
     try {
       const after = await this.tick(actorId, generation);
-      // Left over from a commit that never came, or from a release whose removal failed. Looked at after a turn, so
-      // that a commit which is just being made with this reminder is not robbed of it.
-      const stale = after.status === "NEW" || after.guard.generation > generation || (after.guard.generation === generation && !after.guard.armed);
+      // Left over from a commit that never came (its event was a repetition), or from a release whose removal failed.
+      // Looked at after a turn, so that a commit which is just being made with this reminder is not robbed of it.
+      const stale = after.status === "NEW" || after.guard.generation !== generation || !after.guard.armed;
       if (stale) this.#guards.release(actorId, generation);
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
@@ -156,10 +156,10 @@ export class SessionService {
       if (kind === "aborted" && this.#stopped) return undefined;
       return { ...this.base(context), ...call, type: "RecordModelFailure", kind, message, ...(retryAfterMs === undefined ? {} : { retryAfterMs }), ...(partialText === "" ? {} : { partialText }), ...(usage === undefined ? {} : { usage, costUsd: null }) };
     }
-    const { model, text, stop, usage, costUsd } = report.answer;
+    const { model, text, stop, usage, costUsd, carry } = report.answer;
     const run = "run" in state && state.run.runId === report.runId ? state.run : undefined;
     const calls = run === undefined ? [] : judgeAnswer(this.deps.catalog, state, run, { step: report.step, answer: report.answer, facts: factsOf(state, run, await principalOfRun(context)) });
-    return { ...this.base(context), ...call, type: "RecordAnswer", model, text, stop, calls, usage, costUsd, reserveUsd: this.reserveForNext(state) };
+    return { ...this.base(context), ...call, type: "RecordAnswer", model, text, stop, calls, usage, costUsd, ...(carry === undefined ? {} : { carry }), reserveUsd: this.reserveForNext(state) };
   }
 
   async #deadHosts(state: SessionState): Promise<string[]> {

@@ -25,7 +25,7 @@ describe("prompts", () => {
     const [envelope] = gw.publisher.published;
     expect(envelope).toMatchObject({ tenant: "acme", subject: "ord-7", partitionkey: actorId, correlationid: answer.runId, busymode: "steer", agent: "order-triage", type: "com.docket.prompt.received.v1" });
     expect(JSON.parse(envelope!.principal!)).toEqual({ id: "ann@example.com", class: "person", roles: ["operator"] });
-    expect(Date.parse(envelope!.expirytime!) - gw.clock.nowMs()).toBe(86_400_000);
+    expect(Date.parse(envelope!.expirytime!) - gw.clock.nowMs()).toBe(7 * 86_400_000);
     expect(envelope!.traceparent).toMatch(/^00-[0-9a-f]{32}-[0-9a-f]{16}-01$/);
     expect(await gw.inbox.due(gw.clock.nowMs() + 10_000, 10)).toHaveLength(1);
   });

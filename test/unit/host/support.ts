@@ -30,6 +30,8 @@ import { Router } from "../../../src/session/host/router.js";
 import { SessionService } from "../../../src/session/host/service.js";
 import { MemorySessionStore } from "../../support/memory-session-store.js";
 
+/** Reminders are removed a while after their last tick (guard.ts). */
+export const REMOVED_BY_THEN_MS = 2_000;
 export const ANNA: Principal = { id: "anna", class: "person", roles: ["approver"] };
 export const ACTOR_KEY = "only-session-hosts-know";
 export const SESSION = "order-1";
@@ -115,10 +117,10 @@ export class FakeReminders implements Reminders {
 
   get names(): string[] { return [...this.registered.values()].map(({ name }) => name); }
 
-  /** Every reminder fires once, on the given host. */
+  /** Every reminder fires once, on the given host; a removal that follows from it has been made. */
   async fire(host: Host): Promise<void> {
     for (const { actorId, data } of [...this.registered.values()]) await host.service.onReminder(actorId, data);
-    await quiet();
+    await pass(REMOVED_BY_THEN_MS);
   }
 
   async #answer(): Promise<void> {
@@ -131,7 +133,9 @@ export class FakeReminders implements Reminders {
 /** A model whose every answer the test gives. */
 export class HandModel implements Model {
   readonly provider = "hand";
-  readonly calls: { readonly request: ModelRequest; say(delta: string): void; answer(answer?: Partial<ModelAnswer>): void; fail(error: ModelError): void }[] = [];
+  readonly calls: { readonly request: ModelRequest; say(delta: string): void; answer(answer?: Partial<ModelAnswer>): void; fail(error: Error): void }[] = [];
+  /** Does not heed aborts. */
+  deaf = false;
   reserveUsd(): number { return 0; }
 
   answer(request: ModelRequest): Promise<ModelAnswer> {
@@ -143,7 +147,7 @@ export class HandModel implements Model {
         answer: (answer = {}) => { resolve({ model: "hand", text: "done", calls: [], stop: "end", usage: USAGE, costUsd: 0.01, ...answer }); },
         fail: reject,
       });
-      request.signal.addEventListener("abort", () => { reject(new ModelError("aborted", "aborted", { partialText, usage: USAGE })); });
+      request.signal.addEventListener("abort", () => { if (!this.deaf) reject(new ModelError("aborted", "aborted", { partialText, usage: USAGE })); });
     });
   }
 

@@ -1,22 +1,31 @@
-/** The component files of both profiles say exactly what src/contracts says, and the doctor notices when they do not. */
+/** The component files of every profile say exactly what src/contracts says, and the doctor notices when they do not. */
 import { resolve } from "node:path";
 import { describe, expect, it } from "vitest";
 import { readComponents, type ComponentFile } from "../../../src/launcher/components.js";
 import { componentProblems, configurationChecks } from "../../../src/launcher/doctor/configuration.js";
-import { PROFILES } from "../../../src/launcher/profiles.js";
+import { externalsOf } from "../../../src/launcher/externals.js";
+import { PROFILES, type ProfileName } from "../../../src/launcher/profiles.js";
 
 const ROOT = resolve(import.meta.dirname, "../../..");
-const embedded = readComponents(resolve(ROOT, "components/embedded"));
+const componentsOf = (profile: ProfileName): ComponentFile[] => readComponents(resolve(ROOT, "components", profile));
+const embedded = componentsOf("embedded");
 
-function changed(name: string, change: Partial<ComponentFile>): ComponentFile[] {
-  return embedded.map((component) => (component.name === name ? { ...component, ...change } : component));
+function changed(name: string, change: Partial<ComponentFile>, profile: ProfileName = "embedded"): ComponentFile[] {
+  return componentsOf(profile).map((component) => (component.name === name ? { ...component, ...change } : component));
 }
 
-const valuesOf = (name: string): Readonly<Record<string, string>> => embedded.find((component) => component.name === name)!.values;
+const valuesOf = (name: string, profile: ProfileName = "embedded"): Readonly<Record<string, string>> => componentsOf(profile).find((component) => component.name === name)!.values;
+
+/** The component with one value set to another, or taken away. */
+const set = (profile: ProfileName, name: string, key: string, value?: string): ComponentFile[] => {
+  const { [key]: _old, ...others } = valuesOf(name, profile);
+  return changed(name, { values: value === undefined ? others : { ...others, [key]: value } }, profile);
+};
 
 describe("the component files", () => {
   it.each([...PROFILES])("of profile %s pass every check", async (profile) => {
-    const tasks = configurationChecks(ROOT, profile, resolve(ROOT, "dapr.yaml")).filter((task) => task.name !== "redis");
+    const outside = externalsOf(profile, process.env).map((external): string => external.name);
+    const tasks = configurationChecks(ROOT, profile, resolve(ROOT, "dapr.yaml")).filter((task) => !outside.includes(task.name));
     for (const task of tasks) expect(await task.run()).toMatchObject({ status: "ok" });
   });
 
@@ -39,6 +48,16 @@ describe("the doctor notices", () => {
     ["an app that may publish too much", changed("tool-results", { values: { ...valuesOf("tool-results"), publishingScopes: "sessions=agent.dlq.poison-pills,agent.tools.completed;tools=agent.tools.completed" } }), "publishingScopes gives sessions"],
     ["parallel delivery", changed("tasks", { values: { ...valuesOf("tasks"), concurrency: "parallel" } }), "acks before the handler ran"],
     ["Redis as session store", changed("session-store", { type: "state.redis" }), "Redis neither rolls back"],
+    ["the old PostgreSQL component", changed("session-store", { version: "v1" }, "production"), "version must be v2"],
+    ["RabbitMQ queues that go with their last reader", set("rabbitmq", "tasks", "deletedWhenUnused"), 'deletedWhenUnused is "", expected "false"'],
+    ["RabbitMQ messages in memory only", set("rabbitmq", "responses", "deliveryMode", "1"), "messages must be on disk"],
+    ["RabbitMQ without confirms", set("rabbitmq", "tool-requests", "publisherConfirm"), "a publish that never arrived looks good"],
+    ["several RabbitMQ tasks in flight", set("rabbitmq", "tasks", "prefetchCount", "2"), "more in flight reorder"],
+    ["RabbitMQ replicas that share live", changed("live", { envRefs: ["DOCKET_RABBITMQ_URL"] }, "rabbitmq"), "broadcast needs a queue for each replica"],
+    ["RabbitMQ replicas that do not share tasks", set("rabbitmq", "tasks", "consumerID", "{uuid}"), "must leave consumerID out"],
+    ["Kafka replicas that share live", set("production", "live", "consumerGroup", "gateway"), "broadcast needs a consumerGroup for each replica"],
+    ["Kafka readers that begin at the end", set("production", "tasks", "initialOffset", "newest"), "published before the first reader came is lost"],
+    ["Kafka readers that skip what failed", set("production", "tasks", "consumeRetryEnabled", "false"), "consumeRetryEnabled must not be false"],
   ])("%s", (_what, components, problem) => {
     expect(componentProblems(components).join("\n")).toContain(problem);
   });

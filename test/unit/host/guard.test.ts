@@ -1,0 +1,267 @@
+/** The guard's reminders: there before the commit that relies on them, patient with a scheduler that hangs, gone when stale. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { SESSION_NUDGE } from "../../../src/contracts/messages.js";
+import { createLogger } from "../../../src/platform/log.js";
+import { generationOf, Guards } from "../../../src/session/host/guard.js";
+import { ACTOR, command, FakeReminders, fakeTime, pass, prompt, quiet, REMOVED_BY_THEN_MS, until, World, type Host } from "./support.js";
+
+const logger = createLogger("test", "silent");
+const PLAN = { generation: 3, dueMs: 5_000, periodMs: 5_000 };
+
+beforeEach(fakeTime);
+afterEach(() => { vi.useRealTimers(); });
+
+describe("guards", () => {
+  let reminders: FakeReminders;
+  let guards: Guards;
+  beforeEach(() => { reminders = new FakeReminders(); guards = new Guards(reminders, logger); });
+
+  /** Whether a promise has resolved by now. */
+  async function isDone(promise: Promise<unknown>): Promise<boolean> {
+    let done = false;
+    void promise.then(() => { done = true; });
+    await quiet();
+    return done;
+  }
+
+  it("are armed when the scheduler has them, under a name and with data that only their own generation has", async () => {
+    await guards.arm(ACTOR, PLAN);
+    const [registered] = [...reminders.registered.values()];
+    expect(registered).toMatchObject({ actorId: ACTOR, name: "guard-3", dueMs: 5_000, periodMs: 5_000 });
+    expect(generationOf(registered!.data)).toBe(3);
+  });
+
+  it("wait one second for a scheduler that hangs, and not longer", async () => {
+    reminders.hanging = true;
+    const armed = guards.arm(ACTOR, PLAN);
+    await pass(999);
+    expect(await isDone(armed)).toBe(false);
+    await pass(1);
+    expect(await isDone(armed)).toBe(true);
+  });
+
+  it("are registered beside the turn as soon as a scheduler that refused takes them", async () => {
+    reminders.failing = true;
+    const armed = guards.arm(ACTOR, PLAN);
+    await pass(1_000);
+    expect(await isDone(armed)).toBe(true);
+    await pass(3_000);
+    expect(reminders.names).toEqual([]);
+    reminders.failing = false;
+    await pass(2_000);
+    expect(reminders.names).toEqual(["guard-3"]);
+    const tries = reminders.history.length;
+    await pass(60_000);
+    expect(reminders.history).toHaveLength(tries);
+  });
+
+  it("are not registered late where a newer generation is wanted, or the guard was released meanwhile", async () => {
+    reminders.failing = true;
+    void guards.arm(ACTOR, PLAN);
+    await pass(100);
+    void guards.arm(ACTOR, { ...PLAN, generation: 4 });
+    void guards.arm("other", PLAN);
+    await pass(100);
+    guards.release("other", 3);
+    reminders.failing = false;
+    await pass(10_000);
+    expect(reminders.names).toEqual(["guard-4"]);
+  });
+
+  it("are tried no more after a stop", async () => {
+    reminders.failing = true;
+    void guards.arm(ACTOR, PLAN);
+    await pass(100);
+    guards.stop();
+    const tries = reminders.history.length;
+    await pass(60_000);
+    expect(reminders.history).toHaveLength(tries);
+  });
+
+  it("are released beside the turn, and a release that fails harms nobody", async () => {
+    await guards.arm(ACTOR, PLAN);
+    reminders.failing = true;
+    guards.release(ACTOR, 3);
+    await pass(REMOVED_BY_THEN_MS);
+    expect(reminders.names).toEqual(["guard-3"]);
+    reminders.failing = false;
+    guards.release(ACTOR, 3);
+    await pass(REMOVED_BY_THEN_MS);
+    expect(reminders.names).toEqual([]);
+  });
+
+  it("are removed after their last tick, never between two", async () => {
+    await guards.arm(ACTOR, PLAN);
+    for (let tick = 0; tick < 5; tick += 1) {
+      guards.release(ACTOR, 3);
+      await pass(REMOVED_BY_THEN_MS - 1);
+      expect(reminders.names).toEqual(["guard-3"]);
+    }
+    await pass(1);
+    expect(reminders.history).toEqual(["set guard-3", "remove guard-3"]);
+  });
+
+  it("are not removed where the same generation was armed again meanwhile", async () => {
+    await guards.arm(ACTOR, PLAN);
+    guards.release(ACTOR, 3);
+    await pass(1_000);
+    await guards.arm(ACTOR, PLAN);
+    await pass(10_000);
+    expect(reminders.names).toEqual(["guard-3"]);
+  });
+
+  it("wait for nobody once the scheduler is known to be away, and are all registered when it is back", async () => {
+    reminders.failing = true;
+    const first = guards.arm("first", PLAN);
+    await pass(1_000);
+    await first;
+    const others = Array.from({ length: 20 }, (_, n) => guards.arm(`other-${String(n)}`, PLAN));
+    expect(await isDone(Promise.all(others))).toBe(true);
+    reminders.failing = false;
+    await pass(1_000);
+    expect(reminders.registered.size).toBe(21);
+    await guards.arm("later", PLAN);
+    expect(reminders.registered.size).toBe(22);
+  });
+
+  it.each(["", "{", "null", "7", '"guard"', '{"purpose":"other","generation":1}', '{"purpose":"guard"}', '{"purpose":"guard","generation":"1"}', '{"purpose":"guard","generation":1.5}'])("know that %j is not theirs", (data) => {
+    expect(generationOf(data)).toBeUndefined();
+  });
+});
+
+describe("a session's guard", () => {
+  let world: World;
+  let host: Host;
+  beforeEach(() => { world = new World(); host = world.host(); });
+
+  it("is armed before the first commit that leaves a model call open", async () => {
+    let armedBefore: string[] | undefined;
+    world.store.beforeCommit = async () => { armedBefore = world.reminders.names; };
+    await host.take("tasks", prompt("a", "a", { agent: "hand" }));
+    expect(armedBefore).toEqual(["guard-1"]);
+    expect(world.events("GuardArmed")).toMatchObject([{ generation: 1, periodMs: 5_000 }]);
+  });
+
+  it("does not hold up an event when the scheduler hangs; it is registered when the scheduler is back", async () => {
+    world.reminders.failing = true;
+    const delivery = host.take("tasks", prompt("a", "a", { agent: "hand" }));
+    await pass(1_000);
+    expect(await delivery).toBe("SUCCESS");
+    expect(world.reminders.names).toEqual([]);
+    world.reminders.failing = false;
+    await pass(2_000);
+    expect(world.reminders.names).toEqual(["guard-1"]);
+  });
+
+  it("is one per busy period, released by the tick that finds the session at rest, and named anew in the next", async () => {
+    await host.take("tasks", prompt("a"));
+    await pass(1_000);
+    expect(world.reminders.history).toEqual(["set guard-1"]);
+    await world.reminders.fire(host);
+    expect(world.events("GuardReleased")).toMatchObject([{ generation: 1 }]);
+    expect(world.reminders.names).toEqual([]);
+    await host.take("tasks", prompt("b"));
+    expect(world.reminders.names).toEqual(["guard-2"]);
+  });
+
+  it("of an older generation removes itself, whether its release failed or another host made the newer one", async () => {
+    await host.take("tasks", prompt("a"));
+    await pass(1_000);
+    world.reminders.failing = true;
+    await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    await pass(REMOVED_BY_THEN_MS);
+    world.reminders.failing = false;
+    expect(world.reminders.names).toEqual(["guard-1"]);
+    await host.take("tasks", prompt("b", "b"));
+    expect(world.reminders.names).toEqual(["guard-1", "guard-2"]);
+    await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    await pass(REMOVED_BY_THEN_MS);
+    expect(world.reminders.names).toEqual(["guard-2"]);
+  });
+
+  it("that is left over where no session came to be removes itself", async () => {
+    world.store.failNext("before");
+    expect(await host.take("tasks", prompt("a"))).toBe("RETRY");
+    expect(world.reminders.names).toEqual(["guard-1"]);
+    await world.reminders.fire(host);
+    expect(world.reminders.names).toEqual([]);
+  });
+
+  it("that was armed for a commit which turned out to be a repetition removes itself (I8: a session at rest costs nothing)", async () => {
+    for (let n = 0; n < 8; n += 1) { await host.take("tasks", prompt(String(n))); await pass(1_000); }
+    await world.reminders.fire(host);
+    expect(world.reminders.names).toEqual([]);
+    expect(await host.take("tasks", prompt("0"))).toBe("SUCCESS");
+    await pass(5_000);
+    await world.reminders.fire(host);
+    expect(world.reminders.names).toEqual([]);
+  });
+
+  it("that was left over and is then used by a commit stays", async () => {
+    world.store.failNext("before");
+    expect(await host.take("tasks", prompt("a", "a", { agent: "hand" }))).toBe("RETRY");
+    await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    expect(await host.take("tasks", prompt("a", "a", { agent: "hand" }))).toBe("SUCCESS");
+    await pass(60_000);
+    expect(world.reminders.names).toEqual(["guard-1"]);
+    expect(world.state.guard).toMatchObject({ generation: 1, armed: true });
+  });
+
+  it("never throws, whatever fails: its next tick tries again", async () => {
+    await host.take("tasks", prompt("a", "a", { agent: "hand" }));
+    world.store.down = true;
+    await pass(61_000);
+    await expect(host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }))).resolves.toBeUndefined();
+    await expect(host.service.onReminder(ACTOR, "nonsense")).resolves.toBeUndefined();
+    expect(world.reminders.names).toEqual(["guard-1"]);
+  });
+
+  it("that the scheduler has lost is registered again by a nudge", async () => {
+    await host.take("tasks", prompt("a", "a", { agent: "hand" }));
+    world.reminders.registered.clear();
+    expect(await host.take("tasks", command(SESSION_NUDGE, "n1", {}))).toBe("SUCCESS");
+    expect(world.reminders.names).toEqual(["guard-1"]);
+    expect(world.events("GuardArmed")).toHaveLength(1);
+  });
+
+  it("is not made by a nudge where nothing is to be guarded, nor is a session", async () => {
+    expect(await host.take("tasks", command(SESSION_NUDGE, "n1", {}))).toBe("SUCCESS");
+    await host.take("tasks", prompt("a"));
+    await pass(1_000);
+    await world.reminders.fire(host);
+    expect(await host.take("tasks", command(SESSION_NUDGE, "n2", {}))).toBe("SUCCESS");
+    expect(world.reminders.names).toEqual([]);
+  });
+
+  it("of a session that waits for a person fires at its deadline only, and brings the expiry about", async () => {
+    await host.take("tasks", prompt("r", "refund A1", { agent: "clerk" }));
+    await until("asked", () => world.bus.pending.length === 1);
+    await host.take("tasks", command("com.docket.approval.received.v1", "seen", { approvalId: world.bus.pending[0]!.record.approvalId }));
+    await pass(31_000);
+    await world.reminders.fire(host);
+    const parked = [...world.reminders.registered.values()];
+    expect(parked).toHaveLength(1);
+    expect(parked[0]?.dueMs).toBeGreaterThan(23 * 3_600_000);
+    await pass(parked[0]!.dueMs + 1);
+    await world.reminders.fire(host);
+    await until("the run ends", () => world.bus.ended.length === 1);
+    expect(world.events("ApprovalExpired")).toHaveLength(1);
+    world.checkFold();
+  });
+
+  it("takes up the head of a mailbox that was forgotten with its host", async () => {
+    await host.take("tasks", prompt("a", "a", { agent: "hand" }));
+    await host.take("tasks", prompt("b", "b", { agent: "hand" }));
+    world.hand.last.answer();
+    await quiet(8);
+    host.service.stop();
+    await pass(20_000);
+    world.dead.add("host-1");
+    const other = world.host("host-2");
+    await world.reminders.fire(other);
+    await world.reminders.fire(other);
+    await until("the second call", () => world.hand.calls.length >= 2);
+    world.hand.last.answer();
+    await until("both runs end", () => world.events("RunEnded").length === 2);
+  });
+});
