@@ -1,6 +1,6 @@
 /**
  * `npm test`: every layer, the real runtime included; `npm test -- unit contract` only some. Layers: lint, types, unit, contract,
- * integration, e2e. The last line is always `N passed, N failed`; the exit code is non-zero when anything failed or nothing ran.
+ * integration, e2e, matrix. The last line is always `N passed, N failed`; the exit code is non-zero when anything failed or nothing ran.
  * Imports nothing outside Node: it runs before `npm ci`.
  */
 import { spawnSync } from "node:child_process";
@@ -10,7 +10,7 @@ import { join } from "node:path";
 import { ensureBuilt, ensureInstalled, fail, requireNode, ROOT } from "./lib.mjs";
 
 const STATIC_LAYERS = ["lint", "types"];
-const TEST_LAYERS = ["unit", "contract", "integration", "e2e"];
+const TEST_LAYERS = ["unit", "contract", "integration", "e2e", "matrix"];
 const LAYERS = [...STATIC_LAYERS, ...TEST_LAYERS];
 
 const asked = process.argv.slice(2);
@@ -31,7 +31,8 @@ for (const layer of layers.filter((name) => STATIC_LAYERS.includes(name))) {
 const testLayers = layers.filter((name) => TEST_LAYERS.includes(name));
 if (testLayers.length > 0) {
   prepare("build", ensureBuilt);
-  if (testLayers.some((name) => name === "integration" || name === "e2e")) prepareRuntime();
+  const onRuntime = testLayers.filter((name) => name === "integration" || name === "e2e" || name === "matrix");
+  if (onRuntime.length > 0) prepareRuntime(onRuntime.includes("matrix") ? ["kfake"] : []);
 }
 for (const layer of testLayers) {
   heading(layer);
@@ -81,8 +82,8 @@ function prepare(label, step) {
 }
 
 /** Finds or builds the runtime before the tests, with progress, instead of inside the first test's time limit. */
-function prepareRuntime() {
-  const result = spawnSync(process.execPath, [join(ROOT, "dist", "src", "main", "runtime.js")], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
+function prepareRuntime(more) {
+  const result = spawnSync(process.execPath, [join(ROOT, "dist", "src", "main", "runtime.js"), ...more], { cwd: ROOT, stdio: ["ignore", "inherit", "inherit"] });
   if (result.status !== 0) count("runtime", { passed: 0, failed: 1 });
 }
 

@@ -18,17 +18,19 @@ export interface External {
   readonly fix: string;
 }
 
-/** ApiVersions, version 0: every Kafka answers it, before any login. The four bytes 0x0000d0c7 are the correlation id. */
-const API_VERSIONS = Buffer.from([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, 0xd0, 0xc7, 0xff, 0xff]);
+/** Comes back in Kafka's reply, after four bytes of length. */
+const CORRELATION_ID = 0xd0c7;
 
 /** What is said first, and how the right server answers it. */
-const GREETINGS: Record<Protocol, { readonly hello: Buffer | undefined; readonly answer: RegExp }> = {
-  redis: { hello: Buffer.from("PING\r\n"), answer: /^(\+PONG|-NOAUTH)/ },
-  nats: { hello: undefined, answer: /^INFO / },
-  rabbitmq: { hello: Buffer.from("AMQP\x00\x00\x09\x01", "latin1"), answer: /^(\x01|AMQP)/ },
-  kafka: { hello: API_VERSIONS, answer: /^[\s\S]{4}\x00\x00\xd0\xc7/ },
+const GREETINGS: Record<Protocol, { readonly hello: Buffer | undefined; readonly isAnswer: (data: Buffer) => boolean }> = {
+  redis: { hello: Buffer.from("PING\r\n"), isAnswer: (data) => /^(\+PONG|-NOAUTH)/.test(data.toString("latin1")) },
+  nats: { hello: undefined, isAnswer: (data) => data.toString("latin1", 0, 5) === "INFO " },
+  // Connection.Start is a method frame, whose type is 1; a server of another version says its own greeting.
+  rabbitmq: { hello: Buffer.from([...Buffer.from("AMQP"), 0, 0, 9, 1]), isAnswer: (data) => data[0] === 1 || data.toString("latin1", 0, 4) === "AMQP" },
+  // ApiVersions, version 0: every Kafka answers it, before any login.
+  kafka: { hello: Buffer.from([0, 0, 0, 10, 0, 18, 0, 0, 0, 0, CORRELATION_ID >> 8, CORRELATION_ID & 0xff, 0xff, 0xff]), isAnswer: (data) => data.length >= 8 && data.readUInt32BE(4) === CORRELATION_ID },
   // SSLRequest: S or N comes back before any login.
-  postgresql: { hello: Buffer.from([0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f]), answer: /^[SN]/ },
+  postgresql: { hello: Buffer.from([0, 0, 0, 8, 4, 0xd2, 0x16, 0x2f]), isAnswer: (data) => /^[SN]/.test(data.toString("latin1")) },
 };
 
 const FIXES: Record<Protocol, { readonly label: string; readonly fix: string }> = {
@@ -66,7 +68,7 @@ export async function isThere(external: External): Promise<boolean> {
 
 /** True when what listens at `host:port` speaks the protocol. */
 export function answers(protocol: Protocol, server: string): Promise<boolean> {
-  const { hello, answer } = GREETINGS[protocol];
+  const { hello, isAnswer } = GREETINGS[protocol];
   const colon = server.lastIndexOf(":");
   return new Promise((resolve) => {
     const socket = createConnection({ host: server.slice(0, colon), port: Number(server.slice(colon + 1)), timeout: 2_000 });
@@ -78,7 +80,7 @@ export function answers(protocol: Protocol, server: string): Promise<boolean> {
       if (hello !== undefined) socket.write(hello);
     });
     socket.once("data", (data) => {
-      settle(answer.test(data.toString("latin1")));
+      settle(isAnswer(data));
     });
     for (const event of ["timeout", "error", "end"]) socket.once(event, () => {
       settle(false);

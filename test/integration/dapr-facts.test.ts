@@ -60,15 +60,17 @@ describe("daprd 1.14 delivering over HTTP", () => {
     expect(await seen("sessions", id)).toBeUndefined();
   });
 
-  it("7.7: replaces the trace parent inside an event, and takes the one of the publish call's header", async () => {
-    const [inside, header] = [freshSession("inside"), freshSession("header")];
+  it("7.7: empties the trace parent inside an event while its tracing is off, header or not, unless the event has a trace id", async () => {
+    const [inside, header, both] = [freshSession("inside"), freshSession("header"), freshSession("both")];
     await publish(inside, {}, { traceparent: TRACE });
     await publish(header, { traceparent: TRACE }, { traceparent: TRACE });
-    expect(String((await arrives(inside))["traceparent"])).not.toContain("4bf92f3577b34da6a3ce929d0e0e4736");
-    expect(String((await arrives(header))["traceparent"])).toContain("4bf92f3577b34da6a3ce929d0e0e4736");
+    await publish(both, { traceparent: TRACE }, { traceparent: TRACE, traceid: TRACE });
+    expect((await arrives(inside))["traceparent"]).toBe("");
+    expect((await arrives(header))["traceparent"]).toBe("");
+    expect((await arrives(both))["traceparent"]).toBe(TRACE);
   });
 
-  it("6.: delivers in the order of publication, one at a time, also after a failure", async () => {
+  it("7.6: delivers in the order of publication, one at a time, also after a failure", async () => {
     const ids = Array.from({ length: 12 }, (_, n) => `${freshSession("order")}-${String(n)}`);
     await behave({ status: "RETRY" });
     for (const id of ids) await publish(id);
@@ -185,6 +187,13 @@ describe("the real apps", () => {
       }
       expect((await ping()).status).toBe(200);
     });
+
+  it("7.7: a sender's trace parent goes all the way into the journal", async () => {
+    const session = freshSession("traced");
+    const event = { specversion: "1.0", id: freshSession("e"), source: "https://facts.example", type: "com.docket.prompt.received.v1", subject: session, agent: "assistant", datacontenttype: "application/json", data: { text: "hello" }, traceparent: TRACE };
+    await docket.ended(await docket.cloudEvent(event));
+    expect(eventsOf(await docket.journal(session), "EventReceived")[0]?.traceparent).toBe(TRACE);
+  });
 
   it("7.3: a reminder of nobody's is answered, not thrown at daprd", async () => {
     const path = "/actors/SessionActor/fact/method/remind/guard-1";

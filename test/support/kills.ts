@@ -105,7 +105,8 @@ export class Load {
   async send(sent: Sent, timeoutMs = 60_000): Promise<Sent> {
     this.sent.push(sent);
     const deadline = Date.now() + timeoutMs;
-    for (let last = ""; ; ) {
+    for (;;) {
+      let last: string;
       try {
         const reply = await this.docket.gateway("POST", "/v1/events", sent.event, { "content-type": "application/cloudevents+json" });
         if (reply.status === 202) {
@@ -268,4 +269,17 @@ export function shownProblems(load: Load): string[] {
     const seen = shown.get(sessionId);
     return seen?.rev === rev && seen.status === status ? [] : [`${sessionId}: is ${status} at ${String(rev)}, shown is ${seen === undefined ? "nothing" : `${seen.status} at ${String(seen.rev)}`}`];
   });
+}
+
+/** Reminders that outlived their guard. */
+export async function reminderProblems(load: Load): Promise<string[]> {
+  const wanted = load.view.sessions().flatMap(({ actorId, guard }) => Array.from({ length: guard.generation }, (_, n) => `${actorId}/reminders/guard-${String(n + 1)}`));
+  const left: string[] = [];
+  await Promise.all(Array.from({ length: 8 }, async () => {
+    for (let next = wanted.shift(); next !== undefined; next = wanted.shift()) {
+      const reply = await load.docket.test.callSidecar("sessions", `/v1.0/actors/SessionActor/${next}`);
+      if (reply.ok && (await reply.text()) !== "") left.push(next);
+    }
+  }));
+  return left;
 }

@@ -73,6 +73,11 @@ export class Effects {
     return [...this.#published.get(actorId) ?? []];
   }
 
+  /** Says the latest entry again, for readers who missed it. */
+  async announceHead(state: OpenSession): Promise<void> {
+    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) await this.#announce(state, entry);
+  }
+
   /** Forgets timers at shutdown; what they were for is the guard's. */
   stop(): void {
     this.#stopped = true;

@@ -7,11 +7,15 @@ import { principalOf, parseEnvelope, type Envelope } from "../../contracts/cloud
 import { eventKeyOf, runIdOf } from "../../contracts/ids.js";
 import { busyModeOf, SessionRedrive } from "../../contracts/messages.js";
 import { Problem, zodErrors } from "../../contracts/problems.js";
-import type { IncomingEvent, PreparedInput, SessionCommand } from "../core/command.js";
+import type { AgentLimits, IncomingEvent, PreparedInput, SessionCommand } from "../core/command.js";
+import type { SessionState } from "../core/state.js";
 import { limitsOf, type Catalog } from "./agents.js";
 import type { BuildCommand, TurnContext } from "./turn.js";
 
 export const MAX_INPUT_CHARS = 32_000;
+const MAX_INTAKE_BYTES = 28 * 1024;
+/** So few waiting events need no measuring. */
+const SURELY_ROOM = 64;
 
 /** Where a command comes from: constant parts of every command that this host makes. */
 export interface CommandSource {
@@ -44,9 +48,22 @@ export function receiveEvent(source: CommandSource, target: { tenant: string; se
   const prepared = prepare(source, target.agent, envelope);
   const agentVersion = source.catalog.agents.get(target.agent)?.version ?? "0";
   return async (context) => ({
-    ...commandBase(source, context, target.agent), type: "ReceiveEvent", ...target, agentVersion, prepared,
+    ...commandBase(source, context, target.agent), limits: withRoom(limitsOf(source.catalog, target.agent), context.state, envelope), type: "ReceiveEvent", ...target, agentVersion, prepared,
     event: incoming(target.actorId, key, envelope, context), seen: await context.seen(key),
   });
+}
+
+/**
+ * No further events wait in a document that has grown this large, whatever their number: what the open run may add at
+ * once (sixteen calls, each with its approval) must still fit, or its outcome could never be committed (I9, I14).
+ */
+function withRoom(limits: AgentLimits, state: SessionState, envelope: Envelope): AgentLimits {
+  if (state.status === "NEW") return limits;
+  const steered = "run" in state ? state.run.steered.length : 0;
+  if (state.mailbox.length + steered < SURELY_ROOM || Buffer.byteLength(JSON.stringify(state)) < MAX_INTAKE_BYTES) return limits;
+  const mode = busyModeOf(envelope.busymode);
+  const waiting = mode === "steer" || mode === "withdraw" ? Math.min(steered, state.mailbox.length) : state.mailbox.length;
+  return { ...limits, maxMailbox: Math.min(limits.maxMailbox, waiting) };
 }
 
 function incoming(actorId: string, key: string, envelope: Envelope, context: TurnContext): IncomingEvent {

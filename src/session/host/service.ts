@@ -89,10 +89,15 @@ export class SessionService {
     return outcome.after;
   }
 
-  /** The console found the session overdue: its guard may be lost (a wiped scheduler), so it is registered again. */
+  /**
+   * The console found the session overdue. Its guard may be lost (a wiped scheduler), so it is registered again; or the
+   * console has missed the last entry (a host that died after its commit), which no later one would show it: it is said again.
+   */
   async nudge(actorId: string): Promise<void> {
     const after = await this.tick(actorId);
-    if (after.status !== "NEW" && after.guard.armed) await this.#guards.arm(actorId, { generation: after.guard.generation, dueMs: after.guard.periodMs, periodMs: after.guard.periodMs });
+    if (after.status === "NEW") return;
+    if (after.guard.armed) await this.#guards.arm(actorId, { generation: after.guard.generation, dueMs: after.guard.periodMs, periodMs: after.guard.periodMs });
+    await this.#effects.announceHead(after);
   }
 
   /** A guard's reminder fired. An older generation removes itself. Never throws (DESIGN 3: handlers are idempotent and never throw). */

@@ -33,7 +33,7 @@ const MAX_COMMIT_TRIES = 12;
 export interface TurnContext {
   readonly state: SessionState;
   readonly atMs: number;
-  /** True on a retry after a conflict: the ledger may know what the document's ring does not. */
+  /** True on a retry after a conflict or a refusal: the ledger may know what the document's ring does not. */
   readonly conflicted: boolean;
   seen(key: string): Promise<boolean>;
   entries(fromRev: number, toRev: number): Promise<JournalEntry[]>;
@@ -102,7 +102,8 @@ export class Turns {
     const command = await build(this.#context(actorId, cached.state, conflicted, blobs));
     const decision = command === undefined ? NOTHING : decide(cached.state, command);
     if (decision.events.length === 0) {
-      if (!cached.fresh) return "again";
+      // A refusal writes nothing, so the ledger has not spoken yet: an old event that comes again is a duplicate, not a refused one.
+      if (!cached.fresh || (!decision.ok && !conflicted)) return "again";
       return { decision, before: cached.state, after: cached.state, events: [] };
     }
     return await this.#commit(actorId, cached, { decision, command: command?.type ?? "", blobs });

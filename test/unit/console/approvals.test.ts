@@ -33,7 +33,7 @@ describe("a decision", () => {
     const answer = await decide({ ...seen, kind: "approve" });
     expect(answer).toMatchObject({ status: 200, body: { approvalId: "apr_1", verdict: "approved", rev: 7 } });
     const [sent] = world.decisions.sent;
-    expect(sent).toMatchObject({ type: DECISION_MADE, subject: "ord-1", tenant: "default", partitionkey: "ord-1" });
+    expect(sent).toMatchObject({ type: DECISION_MADE, subject: "ord-1", tenant: "default", partitionkey: "default_ord-1" });
     const claims = await verifyDecision(keys.trust, (JSON.parse(sent!.data) as { decision: string }).decision, START_MS);
     expect(claims).toMatchObject({ sub: ACTOR, jti: answer.body["decisionId"], kind: "approve", version: 1, argsDigest: "sha256:ab", principal: { id: "ann", class: "person", roles: ["approver"] }, via: "api" });
     expect(claims.exp - claims.iat).toBe(300);

@@ -107,6 +107,25 @@ describe("dead letters: SUCCESS, with the reason and the bytes as they came", ()
   });
 });
 
+describe("a document that fills up (I9, I14)", () => {
+  it("takes no more events while there is still room for all that the open run may add", async () => {
+    world.limits("hand", { maxMailbox: 256 });
+    const about = { agent: "hand", expirytime: "2026-02-01T00:00:00Z" };
+    await host.take("tasks", prompt("first", "first", about));
+    await until("the model is called", () => world.hand.calls.length === 1);
+    for (const busymode of ["enqueue", "steer"]) {
+      for (let n = 0; n < 256; n += 1) expect(await host.take("tasks", prompt(`${busymode}-${String(n)}`, "x", { ...about, busymode }))).toBe("SUCCESS");
+    }
+    expect(world.bus.letters.length).toBeGreaterThan(0);
+    expect(new Set(world.bus.letters.map((letter) => letter.reason))).toEqual(new Set(["mailbox_full"]));
+    expect(world.events("EventReceived").length).toBeGreaterThan(200);
+    world.hand.last.answer({ stop: "tool_use", calls: Array.from({ length: 16 }, (_, n) => ({ id: `p${String(n)}`, name: "refund", args: JSON.stringify({ order: `A${String(n)}` }) })) });
+    await until("sixteen people's questions are open", () => world.state.approvals.length === 16);
+    expect(Buffer.byteLength(JSON.stringify(world.state))).toBeLessThan(64 * 1024);
+    world.checkFold();
+  });
+});
+
 describe("failures of the way: RETRY, never a dead letter", () => {
   it("the store is down, whatever comes in", async () => {
     await askedForRefund();

@@ -235,6 +235,10 @@ export class World {
     return { service, deliveries, methods, take };
   }
 
+  /** Other limits for an agent, before its first event. */
+  limits(agent: string, limits: NonNullable<AgentDefinition["limits"]>): void {
+    (this.catalog.agents as Map<string, AgentDefinition>).set(agent, { ...this.catalog.agents.get(agent)!, limits });
+  }
   get state(): OpenSession {
     const state = this.store.stateOf(ACTOR);
     if (state === undefined || state.status === "NEW") throw new Error("the session is not there");

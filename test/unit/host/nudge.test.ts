@@ -1,0 +1,39 @@
+/** What a nudge repairs: a reader who missed the last entry of a session would otherwise never hear of it. */
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { JOURNAL_APPENDED, JournalAppended } from "../../../src/contracts/journal.js";
+import { SESSION_NUDGE } from "../../../src/contracts/messages.js";
+import { command, fakeTime, pass, prompt, World, type Host } from "./support.js";
+
+let world: World;
+let host: Host;
+beforeEach(() => {
+  fakeTime();
+  world = new World();
+  host = world.host();
+});
+afterEach(() => { vi.useRealTimers(); });
+
+const announced = (): number[] => world.bus.envelopes(JOURNAL_APPENDED).map((envelope) => JournalAppended.parse(JSON.parse(envelope.data)).entry.rev);
+
+describe("a nudge", () => {
+  it("says the latest entry again, which a host that died after its commit had not said", async () => {
+    await host.take("tasks", prompt("a"));
+    await pass(1_000);
+    world.bus.down.add("journal");
+    await pass(61_000);
+    await world.reminders.fire(host);
+    world.bus.down.clear();
+    expect(announced()).not.toContain(world.state.rev);
+    expect(await host.take("tasks", command(SESSION_NUDGE, "n1", {}))).toBe("SUCCESS");
+    expect(announced().at(-1)).toBe(world.state.rev);
+  });
+
+  it("changes nothing in a session at rest", async () => {
+    await host.take("tasks", prompt("a"));
+    await pass(1_000);
+    await world.reminders.fire(host);
+    const before = world.state;
+    expect(await host.take("tasks", command(SESSION_NUDGE, "n1", {}))).toBe("SUCCESS");
+    expect(world.state).toEqual(before);
+  });
+});
