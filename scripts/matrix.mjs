@@ -38,7 +38,8 @@ export function matrixPage(report, machine) {
     row(["broker", "state store", "broker version", "store version", "Dapr"]), row(["---", "---", "---", "---", "---"]),
     ...pairs.filter(({ about }) => about !== undefined).map(({ broker, store, about }) => row([broker, store, about.brokerVersion, about.storeVersion, about.dapr])),
     "",
-    "\"Durable\" is what the third and fourth column say: a killed process loses nothing anywhere; a power cut does where nothing is on disk or fsync is off.",
+    "How durable each is stands in the third and fourth column. No pair loses anything with a killed session host; a broker with nothing on disk forgets what it held when it is",
+    "killed itself, and a power cut takes what was not fsynced. (Accepted events are sent again from the gateway's inbox, tool requests from the session's outbox.)",
     "kfake speaks Kafka's protocol, but it is not Kafka: it replicates nothing, and its timing is not Kafka's.",
     "",
   ].join("\n");

@@ -49,7 +49,7 @@ export function streamNameOf(channel: Channel): string {
 export function streamConfigOf(channel: Channel): Partial<StreamConfig> & { name: string; subjects: string[] } {
   const shared = { name: streamNameOf(channel), subjects: [channel.topic], num_replicas: 1, duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
   if (channel.delivery === "broadcast") {
-    return { ...shared, storage: StorageType.Memory, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old, max_age: nanos(300_000), max_bytes: 32 * MIB };
+    return { ...shared, storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old, max_age: nanos(300_000), max_bytes: 32 * MIB };
   }
   return { ...shared, storage: StorageType.File, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New, max_bytes: CHANNEL_BYTES };
 }

@@ -55,7 +55,7 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
   const router = new Router({
     catalog, deadLetters: service.deadLetters, logger, nowMs: () => systemClock.nowMs(),
     deliver: async (target, channel, text) => {
-      const answer = await callSession(sidecar, target.actorId, "deliver", { key: actorKey, channel, text, tenant: target.tenant, sessionId: target.sessionId });
+      const answer = await callSession(sidecar, target.actorId, "deliver", { key: actorKey, channel, text, tenant: target.tenant, sessionId: target.sessionId }, DELIVER_TIMEOUT_MS);
       if (answer.ok !== true) throw new Problem("actor_unavailable", `session ${target.sessionId} did not take a delivery: ${String(answer.code)} ${String(answer.message)}`);
     },
   });
@@ -85,6 +85,9 @@ function limitsOf(settings: Config): RateLimits {
     ...(settings.modelTokensPerMinute === undefined ? {} : { tokensPerMinute: settings.modelTokensPerMinute }),
   };
 }
+
+/** Below the broker's ack window (10 s), so that a delivery ends before it is repeated (DESIGN 7.2). */
+const DELIVER_TIMEOUT_MS = 8_000;
 
 /** Under `dapr run` the key comes from the file that `docket init` makes. Throws Problem `config_invalid`. */
 function actorKeyFrom(dataDir: string): string {

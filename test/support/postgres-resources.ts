@@ -19,7 +19,6 @@ const OWNERS: Readonly<Record<string, AppId>> = { [STATE_STORES.sessions]: "sess
 
 export async function preparePostgres(): Promise<PostgresResources> {
   const database = await createDatabase();
-  const { address } = database;
   const resources = mkdtempSync(join(tmpdir(), "docket-pg-components-"));
   cpSync(join(REPO_ROOT, "components", "embedded"), resources, { recursive: true });
   for (const store of Object.values(STATE_STORES)) writeFileSync(join(resources, `${store}.yaml`), component(store, database.address));

@@ -13,9 +13,12 @@ export const MAX_CALLS = 16;
 /** Journal entries the prompt window may span (a turn's cost must not grow with the session). */
 export const MAX_WINDOW_ENTRIES = 1000;
 
-/** Time for queue and worker on top of a tool's own timeout; longer than the worker's lock (60 s). */
+/** Time for queue and worker on top of a tool's own timeout; longer than the worker's lock (20 s). */
 export const TOOL_GRACE_MS = 75_000;
-/** So long before the deadline a claimed call that went quiet is asked for again. */
+/** A claimed call that is quiet for so long is asked for again; the worker's lock (20 s) has run out by then. Doubled each time. */
+export const REASK_MS = 22_000;
+export const REASK_CAP_MS = 300_000;
+/** Once more so long before the deadline: whoever died before its timeout has lost its lock by then. */
 export const REASK_BEFORE_MS = 35_000;
 /** Minted once per call; expires before the worker forgets the call (24 h). */
 export const GRANT_TTL_MS = 12 * 3_600_000;
@@ -30,7 +33,7 @@ export const BACKOFF_BASE_MS = 1000;
 export const BACKOFF_CAP_MS = 60_000;
 
 export const GUARD_MODEL_MS = 5000;
-export const GUARD_BUSY_MS = 30_000;
+export const GUARD_BUSY_MS = 10_000;
 export const GUARD_PARKED_MS = 60_000;
 
 /** Text kept in the state or said to the model about a failure. */

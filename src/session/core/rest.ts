@@ -1,6 +1,6 @@
 /** Owns: whether a session is busy, parked or at rest, when it must be looked at next, and the guard reminder's life (DESIGN 3). */
 import type { SessionEvent } from "../../contracts/journal.js";
-import { GUARD_BUSY_MS, GUARD_MODEL_MS, GUARD_PARKED_MS, REASK_BEFORE_MS } from "./limits.js";
+import { GUARD_BUSY_MS, GUARD_MODEL_MS, GUARD_PARKED_MS, REASK_BEFORE_MS, REASK_CAP_MS, REASK_MS } from "./limits.js";
 import { modelOf, openCallsOf, runOf } from "./parts.js";
 import type { OpenSession, SessionState, ToolCall } from "./state.js";
 
@@ -21,18 +21,28 @@ export function nextDueAtMs(state: SessionState): number | undefined {
   const due = [
     ...state.mailbox.map((item) => item.expiresAtMs),
     ...state.approvals.filter((record) => record.onExpiry !== "keep").map((record) => record.expiresAtMs),
-    ...(run?.calls ?? []).map(callDueAtMs),
+    ...(run?.calls ?? []).map((call) => callDueAtMs(state, call)),
     model?.phase === "waiting" ? model.dueAtMs : undefined,
     run?.ending === undefined ? run?.expiresAtMs : undefined,
   ].filter((atMs) => atMs !== undefined);
   return due.length === 0 ? undefined : Math.min(...due);
 }
 
-function callDueAtMs(call: ToolCall): number | undefined {
+function callDueAtMs(state: OpenSession, call: ToolCall): number | undefined {
   const { life } = call;
   if (life.phase === "waiting_retry") return life.dueAtMs;
   if (life.phase !== "dispatched") return undefined;
-  return life.claimedBy !== undefined && life.reasked !== true ? life.deadlineAtMs - REASK_BEFORE_MS : life.deadlineAtMs;
+  return Math.min(reaskAtMs(state, call) ?? Infinity, life.deadlineAtMs);
+}
+
+/** When a claimed call that is quiet is asked for again; undefined while a request for it is on its way. */
+export function reaskAtMs(state: OpenSession, call: ToolCall): number | undefined {
+  const { life } = call;
+  if (life.phase !== "dispatched" || life.claimedBy === undefined || life.askedAtMs === undefined) return undefined;
+  if (state.outbox.some((row) => row.kind === "tool_request" && row.subject === call.callId)) return undefined;
+  const soonMs = life.askedAtMs + Math.min(REASK_CAP_MS, REASK_MS * 2 ** ((life.publications ?? 1) - 1));
+  const lastMs = life.deadlineAtMs - REASK_BEFORE_MS;
+  return life.askedAtMs < lastMs ? Math.min(soonMs, lastMs) : soonMs;
 }
 
 /**

@@ -31,7 +31,7 @@ export type CallState =
   | { readonly phase: "awaiting_approval"; readonly approvalId: string }
   | { readonly phase: "dispatched"; readonly try: number; readonly deadlineAtMs: number; readonly claimedBy?: string;
       /** How often the try had been published when it was claimed. */ readonly publications?: number;
-      /** The claim went quiet and the worker was asked again. */ readonly reasked?: true }
+      /** Latest sign of life of a claimed call, or when the worker was last asked for one. */ readonly askedAtMs?: number }
   /** `try` is the one that failed; the next is `try + 1`. */
   | { readonly phase: "waiting_retry"; readonly try: number; readonly dueAtMs: number }
   | { readonly phase: "unknown"; readonly try: number; readonly approvalId: string }

@@ -20,7 +20,7 @@ export function summaryOf(state: OpenSession): SessionSummary {
 }
 
 /** A busy session whose guard is lost (a wiped scheduler) has no deadline of its own: the console looks after a while. */
-const BUSY_LOOK_MS = 120_000;
+const BUSY_LOOK_MS = 30_000;
 
 function lookAgainAtMs(state: OpenSession): number | undefined {
   const dueAtMs = nextDueAtMs(state);

@@ -47,7 +47,7 @@ describe("the outside parts", () => {
   });
 
   it("that do not answer stop the start, with what to do", async () => {
-    await expect(checkExternals("production", { DOCKET_KAFKA_BROKERS: "127.0.0.1:1" })).rejects.toMatchObject({ code: "BROKER_UNREACHABLE", message: expect.stringContaining("Kafka at 127.0.0.1:1") });
+    await expect(checkExternals("production", { DOCKET_KAFKA_BROKERS: "127.0.0.1:1" })).rejects.toThrow("Kafka at 127.0.0.1:1");
   });
 });
 

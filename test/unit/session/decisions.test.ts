@@ -25,7 +25,7 @@ describe("an open approval", () => {
     expect(bench.types).toEqual(["GuardReleased"]);
     expect(bench.open.guard).toEqual({ generation: 2, armed: true, periodMs: 60_000, dueAtMs: 1_000_000 + 3_600_000 });
     bench.decides("approve");
-    expect(bench.open.guard).toMatchObject({ generation: 3, armed: true, periodMs: 30_000 });
+    expect(bench.open.guard).toMatchObject({ generation: 3, armed: true, periodMs: 10_000 });
   });
 
   it("has a fast guard again as soon as the model is called, although no deadline comes sooner", () => {

@@ -18,7 +18,7 @@ describe("a request is run once", () => {
     expect(await deliver(worker, requestFor(h.clock))).toBe("SUCCESS");
     expect(worker.running()).toBe(1);
     expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
-    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 30_000 }]);
+    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 20_000 }]);
     expect(h.results).toEqual([]);
     finish({ refunded: "ord-1" });
     await flush();
@@ -143,8 +143,8 @@ describe("the worker dies between claim and result", () => {
     expect(h.results).toMatchObject([{ outcome: "succeeded", output: "ran again" }]);
   });
 
-  // The session repeats the request of a claimed call once, REASK_BEFORE_MS before its deadline; after that it gives the call up as unknown.
-  it.each([1_000, 10_000, 30_000, 120_000])("however late it dies, the session's one repetition finds the lock dead and asks reconcile (timeout %i ms)", async (timeoutMs) => {
+  // The session repeats the request of a claimed call that is quiet, at the latest REASK_BEFORE_MS before its deadline; at the deadline it gives the call up as unknown.
+  it.each([1_000, 10_000, 30_000, 120_000])("however late it dies, the session's last repetition finds the lock dead and asks reconcile (timeout %i ms)", async (timeoutMs) => {
     for (const diesAfterMs of [0, timeoutMs / 2, timeoutMs - 1]) {
       let runs = 0;
       const { tool } = countingTool({ timeoutMs, reconcile: async () => ({ happened: true, output: "found it" }), run: async () => { runs += 1; return never(); } });

@@ -1,8 +1,8 @@
 /** Owns: everything that is due by the clock (guard, nudge, timer). Idempotent: a tick that finds nothing due emits nothing. */
 import type { ApprovalRecord } from "../../../contracts/decisions.js";
 import type { CommandOf, Decision } from "../command.js";
-import { REASK_BEFORE_MS, REPUBLISH_MS, REPUBLISH_TOOL_MS } from "../limits.js";
-import { guardIsIdle } from "../rest.js";
+import { REPUBLISH_MS, REPUBLISH_TOOL_MS } from "../limits.js";
+import { guardIsIdle, reaskAtMs } from "../rest.js";
 import type { SessionState } from "../state.js";
 import { Draft, plain } from "./draft.js";
 import { recordResult } from "./ending.js";
@@ -51,9 +51,9 @@ function tickCall(draft: Draft, callId: string): void {
     failTry(draft, call, { try: life.try, kind: "timeout", message: "no result before the deadline" });
     return;
   }
-  const quiet = life.claimedBy !== undefined && life.reasked !== true && life.deadlineAtMs - REASK_BEFORE_MS <= draft.atMs;
-  // The worker answers a second request with the stored result: a result message that got lost comes back.
-  if (quiet) draft.emit({ type: "PublicationRepeated", rowId: `tool:${call.callId}:${String(life.try)}`, publication: (life.publications ?? 1) + 1 });
+  // The worker answers another request with the stored result, so a result that got lost comes back; where the worker died,
+  // another takes the call over. Asked ever less often: a long tool is not a dead one.
+  if ((reaskAtMs(draft.session, call) ?? Infinity) <= draft.atMs) draft.emit({ type: "PublicationRepeated", rowId: `tool:${call.callId}:${String(life.try)}`, publication: (life.publications ?? 1) + 1 });
 }
 
 function tickApproval(draft: Draft, record: ApprovalRecord): void {

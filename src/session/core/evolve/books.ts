@@ -18,7 +18,7 @@ function repeated(parts: Parts, event: SessionEventOf<"PublicationRepeated">, en
 function reasked(parts: Parts, event: SessionEventOf<"PublicationRepeated">, entry: EntryAt): Parts {
   const call = parts.run?.calls.find(({ callId, life }) => life.phase === "dispatched" && event.rowId === `tool:${callId}:${String(life.try)}`);
   if (call === undefined) return parts;
-  const asked = withCall(parts, call.callId, ({ life }) => (life.phase === "dispatched" ? { life: { ...life, reasked: true } } : {}));
+  const asked = withCall(parts, call.callId, ({ life }) => (life.phase === "dispatched" ? { life: { ...life, askedAtMs: entry.atMs } } : {}));
   const row = { rowId: event.rowId, kind: "tool_request" as const, subject: call.callId, rev: entry.rev, publication: event.publication, publishedAtMs: entry.atMs };
   return withCommon(asked, { outbox: [...asked.common.outbox, row] });
 }

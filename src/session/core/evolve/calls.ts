@@ -24,10 +24,10 @@ function dispatched(parts: Parts, event: SessionEventOf<"ToolCallDispatched">, e
   return addRow(dropToolRows(moved, event.callId), { rowId: `tool:${event.callId}:${String(event.try)}`, kind: "tool_request", subject: event.callId }, entry);
 }
 
-function claimed(parts: Parts, event: SessionEventOf<"ToolCallClaimed">): Parts {
+function claimed(parts: Parts, event: SessionEventOf<"ToolCallClaimed">, entry: EntryAt): Parts {
   const row = parts.common.outbox.find((open) => open.kind === "tool_request" && open.subject === event.callId);
   return withCall(dropToolRows(parts, event.callId), event.callId, ({ life }) => (
-    life.phase === "dispatched" ? { life: { ...life, claimedBy: event.worker, publications: row?.publication ?? life.publications ?? 1 } } : {}
+    life.phase === "dispatched" ? { life: { ...life, claimedBy: event.worker, askedAtMs: entry.atMs, publications: row?.publication ?? life.publications ?? 1 } } : {}
   ));
 }
 
