@@ -109,9 +109,9 @@ async function ensureStream(manager: JetStreamManager, channel: Channel, update:
 /**
  * A consumer that outlived its sidecars still waits for their acks (30 s, and `tasks` lets nothing else through meanwhile), and
  * daprd refuses one whose settings are not those of its component file. The stream alone knows what is unread, so with no
- * sidecar running the consumers are dropped: daprd makes them anew and unread events come at once, in order.
+ * sidecar running the consumers are dropped: daprd makes them anew and unread events come at once, in order. Those of `live` go with them,
+ * since each belongs to one replica of then.
  */
 async function dropConsumers(manager: JetStreamManager, channel: Channel): Promise<void> {
-  if (channel.delivery !== "competing") return;
   for await (const { name } of manager.consumers.list(streamNameOf(channel))) await manager.consumers.delete(streamNameOf(channel), name);
 }

@@ -179,12 +179,15 @@ describe("kill -9 with work in flight", () => {
   // `live` was a memory stream once: nothing made it anew when the broker came back, and deltas stayed away for good.
   it("streams deltas again after the broker was killed", async () => {
     await docket.test.stack.restart("broker");
-    const sent = load.event("deltas", "plain", "hello");
-    load.watch(sent.sessionId);
-    const stream = load.streams.at(-1)!.client;
-    await load.send(sent);
-    await eventually("the run has ended", () => (load.isEnded(sent) ? true : undefined), 60_000);
-    await eventually("the stream has seen the end", () => (streamProblems(load).length === 0 ? true : undefined), 30_000);
-    expect(stream.events.map((event) => event.event)).toContain("delta");
+    // Deltas are lossy, and a short answer may be over before the stream has caught up: so one of several answers has to stream.
+    await eventually("an answer that streams", async () => {
+      const sent = load.event("deltas", "plain", "hello");
+      load.watch(sent.sessionId);
+      const stream = load.streams.at(-1)!.client;
+      await load.send(sent);
+      await eventually("the run has ended", () => (load.isEnded(sent) ? true : undefined), 60_000);
+      await eventually("the stream has seen the end", () => (streamProblems(load).length === 0 ? true : undefined), 30_000);
+      return stream.events.some((event) => event.event === "delta") ? true : undefined;
+    }, 90_000);
   });
 });

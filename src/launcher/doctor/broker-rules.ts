@@ -20,11 +20,12 @@ export function brokerProblems(channel: Channel, component: ComponentFile): stri
   return (RULES[component.type]?.(channel, component) ?? []).map((problem) => `${channel.component}: ${problem}`);
 }
 
-function jetstream(channel: Channel, { values }: ComponentFile): string[] {
+function jetstream(channel: Channel, { values, envRefs }: ComponentFile): string[] {
   const queue = values["queueGroupName"] !== undefined;
   return [
     ...must(values, "streamName", streamNameOf(channel), "each channel has its own stream"),
     ...must(values, "concurrency", "single", "\"parallel\" acks before the handler ran (DESIGN 7.11)"),
+    ...(channel.delivery === "broadcast" && !envRefs.includes(REPLICA) ? [`broadcast needs a durableName for each replica: envRef ${REPLICA}`] : []),
     ...(queue === (channel.delivery === "competing") ? [] : [`${channel.delivery} delivery ${queue ? "must not have" : "needs"} a queueGroupName`]),
   ];
 }

@@ -19,6 +19,8 @@ const RETRY_MS = 250;
 const RECOVER_MS = 1_000;
 /** Well inside the shortest period (5 s), and longer than the ticks of a caught-up outage are apart. */
 const REMOVE_AFTER_MS = 2_000;
+const REMOVE_AGAIN_MS = 5_000;
+const REMOVE_TRIES = 60;
 
 /** Generation of a reminder's data; undefined where it is not ours. */
 export function generationOf(data: string): number | undefined {
@@ -59,13 +61,7 @@ export class Guards {
   /** Removes a generation's reminder soon; each further tick of it puts that off. What a dying host leaves behind removes itself at its next tick. */
   release(actorId: string, generation: number): void {
     if (this.#wanted.get(actorId)?.generation === generation) this.#wanted.delete(actorId);
-    if (this.#stopped) return;
-    const key = removalKey(actorId, generation);
-    this.#cancelRemoval(key);
-    this.#removals.set(key, setTimeout(() => {
-      this.#removals.delete(key);
-      this.#remove(actorId, generation);
-    }, REMOVE_AFTER_MS).unref());
+    this.#removeAfter(REMOVE_AFTER_MS, actorId, generation, 1);
   }
 
   stop(): void {
@@ -81,10 +77,21 @@ export class Guards {
     this.#removals.delete(key);
   }
 
-  /** Beside whatever is going on: daprd answers only after a running callback of the reminder has returned. */
-  #remove(actorId: string, generation: number): void {
+  #removeAfter(delayMs: number, actorId: string, generation: number, attempt: number): void {
+    if (this.#stopped) return;
+    const key = removalKey(actorId, generation);
+    this.#cancelRemoval(key);
+    this.#removals.set(key, setTimeout(() => {
+      this.#removals.delete(key);
+      this.#remove(actorId, generation, attempt);
+    }, delayMs).unref());
+  }
+
+  /** Beside whatever is going on: daprd answers only after a running callback of the reminder has returned. A slow guard's next tick may be days away, so an outage is waited out. */
+  #remove(actorId: string, generation: number, attempt: number): void {
     this.reminders.remove(actorId, nameOf(generation)).catch((error: unknown) => {
-      this.logger.warn({ actorId, generation, ...errorFields(error) }, "a released guard's reminder was not removed; its next tick removes it");
+      this.logger.warn({ actorId, generation, attempt, ...errorFields(error) }, "a released guard's reminder was not removed; trying on, or its next tick does it");
+      if (attempt < REMOVE_TRIES) this.#removeAfter(REMOVE_AGAIN_MS, actorId, generation, attempt + 1);
     });
   }
 
