@@ -6,7 +6,8 @@ import { createHash } from "node:crypto";
 import { z } from "zod";
 
 /** What a person may use as a session id: 1 to 200 visible characters, no control characters (I14). */
-export const SessionId = z.string().min(1).max(200).regex(/^[^\p{C}\p{Zl}\p{Zp}]+$/u, "control characters are not allowed");
+export const SessionId = z.string().min(1).max(200).regex(/^[^\p{C}\p{Zl}\p{Zp}]+$/u, "control characters are not allowed")
+  .refine((id) => id !== "." && id !== "..", "`.` and `..` cannot be part of an address");
 export const Tenant = z.string().regex(/^[a-z0-9][a-z0-9-]{0,62}$/, "expected lower-case letters, digits and dashes, 63 at most");
 export const DEFAULT_TENANT = "default";
 

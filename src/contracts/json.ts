@@ -10,10 +10,16 @@ export type Json = null | boolean | number | string | Json[] | { [key: string]: 
 /** Deepest nesting that is read at all (I14: a bomb is refused, not recursed into). */
 export const MAX_JSON_DEPTH = 64;
 
-/** Parses keeping digits. Throws SyntaxError for anything that is not one JSON value, or that repeats a key with another value, or nests too deeply. */
+/**
+ * Parses keeping digits. Throws SyntaxError for anything that is not one JSON value, that repeats a key with another value, that
+ * nests too deeply, or that holds a number beyond a double's range: daprd reads numbers as doubles and can never deliver such an event.
+ */
 export function parseLossless(text: string): unknown {
   assertDepth(text);
-  return losslessParse(text);
+  return losslessParse(text, undefined, (digits) => {
+    assertRange(digits);
+    return new LosslessNumber(digits);
+  });
 }
 
 /** Serialises what `parseLossless` gave, digits kept. */
@@ -40,6 +46,7 @@ export function canonicalize(text: string): string {
 export function parseForUse(text: string): unknown {
   assertDepth(text);
   return losslessParse(text, undefined, (digits) => {
+    assertRange(digits);
     const asNumber = Number(digits);
     if (/^-?\d+$/.test(digits) && !Number.isSafeInteger(asNumber)) return BigInt(digits);
     return asNumber;
@@ -53,6 +60,10 @@ function sortKeys(value: unknown): unknown {
   const sorted: Record<string, unknown> = Object.create(null) as Record<string, unknown>;
   for (const key of Object.keys(source).sort()) sorted[key] = sortKeys(source[key]);
   return sorted;
+}
+
+function assertRange(digits: string): void {
+  if (!Number.isFinite(Number(digits))) throw new SyntaxError(`the number ${digits.length > 40 ? `${digits.slice(0, 40)}… (${String(digits.length)} characters)` : digits} is beyond the range of a double; send it as a string`);
 }
 
 function assertDepth(text: string): void {

@@ -8,6 +8,7 @@ import { z } from "zod";
 export const PROBLEMS = {
   bad_request: { status: 400, title: "The request is malformed", retryable: false },
   validation_failed: { status: 422, title: "The payload does not fit its schema", retryable: false },
+  idempotency_key_reused: { status: 422, title: "The idempotency key was used for another request", retryable: false },
   not_json: { status: 400, title: "The body is not JSON", retryable: false },
   not_a_cloudevent: { status: 400, title: "The body is not a CloudEvent 1.0", retryable: false },
   reserved_type: { status: 403, title: "This event type is reserved for Docket itself", retryable: false },

@@ -37,7 +37,7 @@ export function createListener(options: ListenerOptions): Express {
   app.use(tokenCheck(options.appToken));
   app.get("/dapr/subscribe", (_req, res) => { res.json(subscriptionList(options.subscriptions)); });
   for (const [name, handler] of Object.entries(options.subscriptions)) {
-    app.post(routeOf(name as ChannelName), express.text({ type: () => true, limit: BODY_LIMIT }), deliver(name, handler, options.logger));
+    app.post(routeOf(name as ChannelName), express.text({ type: () => true, limit: BODY_LIMIT }), deliver(name, name === "deadLetters" ? (text) => handler(unwrapRaw(text)) : handler, options.logger));
   }
   return app;
 }
@@ -82,9 +82,21 @@ function subscriptionList(subscriptions: ListenerOptions["subscriptions"]): obje
     route: routeOf(name),
     // The dead-letter subscription takes raw payloads, since what daprd forwards may be anything (DESIGN 7.2).
     ...(name === "deadLetters" || name === "live" ? {} : { deadLetterTopic: DEAD_LETTER_TOPIC }),
+    // As it is, whatever it is: daprd cannot read every message that it forwards there, and would repeat it for ever.
+    ...(name === "deadLetters" ? { metadata: { rawPayload: "true" } } : {}),
     // RabbitMQ: one of several session hosts reads at a time, or they reorder (DESIGN 7.6). Other brokers do not know the word.
     ...(name === "tasks" ? { metadata: { singleActiveConsumer: "true" } } : {}),
   }));
+}
+
+/** The bytes of a raw delivery, which daprd wraps into an event of its own. */
+export function unwrapRaw(text: string): string {
+  try {
+    const wrapper = JSON.parse(text) as { data_base64?: unknown } | null;
+    return typeof wrapper?.data_base64 === "string" ? Buffer.from(wrapper.data_base64, "base64").toString("utf8") : text;
+  } catch {
+    return text;
+  }
 }
 
 function deliver(channel: string, handler: DeliveryHandler, logger: Logger) {

@@ -30,6 +30,8 @@ const json = <S extends z.ZodType>(schema: S) => z.union([z.string().transform((
 const usd = z.number().min(0);
 const prices = z.record(z.string(), z.object({ input: usd, output: usd, cacheRead: usd, cacheWrite: usd }));
 const servers = z.record(z.string(), z.object({ baseUrl: z.url(), apiKey: text.optional() }));
+/** Signing secrets, each long enough to be one. */
+const secretList = list.pipe(z.array(z.string().min(8, "each secret must have 8 characters or more")));
 const perMinute = z.coerce.number().int().positive().optional();
 
 export const SETTINGS = {
@@ -60,8 +62,8 @@ export const SETTINGS = {
   modelServers: secret("DOCKET_MODEL_SERVERS", json(servers).optional(), "More servers like openaiBaseUrl, as JSON: name before the colon to {baseUrl, apiKey}"),
   modelPrices: setting("DOCKET_MODEL_PRICES", json(prices).optional(), "Prices as JSON, USD per million tokens: model, or provider:model, to {input, output, cacheRead, cacheWrite}"),
   modelCallLog: setting("DOCKET_MODEL_CALL_LOG", text.optional(), "File to which scripted models append one line per call"),
-  githubWebhookSecrets: secret("DOCKET_GITHUB_WEBHOOK_SECRETS", list.optional(), "Secrets of GitHub webhooks, several while one is rotated"),
-  stripeWebhookSecrets: secret("DOCKET_STRIPE_WEBHOOK_SECRETS", list.optional(), "Secrets of Stripe webhooks"),
+  githubWebhookSecrets: secret("DOCKET_GITHUB_WEBHOOK_SECRETS", secretList.optional(), "Secrets of GitHub webhooks, several while one is rotated"),
+  stripeWebhookSecrets: secret("DOCKET_STRIPE_WEBHOOK_SECRETS", secretList.optional(), "Secrets of Stripe webhooks"),
   sweepAfterMs: setting("DOCKET_SWEEP_AFTER_MS", z.coerce.number().int().min(100).optional(), "An accepted event without receipt for this long is published again"),
   toolConcurrency: setting("DOCKET_TOOL_CONCURRENCY", z.coerce.number().int().min(1).max(1000).default(16), "Tools that one worker runs at once"),
   consoleUrl: setting("DOCKET_CONSOLE_URL", z.url().optional(), "Address of the console as people reach it, for links"),

@@ -36,11 +36,23 @@ describe("poison on the tasks topic", () => {
     expect((await letterWith(mark)).letter.reason).toBe("agent_unknown");
   });
 
-  it("dead-letters an event for a session that belongs to another agent", async () => {
+  it("keeps what the sidecar itself cannot read, and the dead letters go on", async () => {
+    const mark = freshSession("huge");
+    for (let n = 0; n < 70; n += 1) await publish(`{"specversion":"1.0","id":"${mark}-${String(n)}","source":"test","type":"com.x","subject":"${mark}","data":{"n":1e400}}`);
+    expect((await letterWith(`${mark}-0`)).letter).toMatchObject({ kind: "unreadable" });
+    expect((await letterWith(`${mark}-69`)).letter).toMatchObject({ kind: "unreadable" });
+    await publish(JSON.stringify({ specversion: "1.0", id: `${mark}-after`, source: "test", type: "com.nobody.wants.this", subject: mark, data: {} }));
+    expect((await letterWith(`${mark}-after`)).letter).toMatchObject({ reason: "agent_unknown" });
+    const refused = await docket.gateway("POST", "/v1/events", `{"specversion":"1.0","id":"${mark}-edge","source":"test","type":"com.x","subject":"${mark}","agent":"assistant","data":{"n":1e400}}`, { "content-type": "application/cloudevents+json" });
+    expect(refused).toMatchObject({ status: 400, body: { code: "not_json" } });
+  });
+
+  it("rejects an event for a session that belongs to another agent, where its sender looks for the outcome", async () => {
     const session = freshSession("taken");
     await docket.ended(await docket.prompt(session, "hello"));
     await publish(JSON.stringify({ specversion: "1.0", id: `${session}-other`, source: "test", type: "com.docket.prompt.received.v1", agent: "mail", subject: session, data: { text: "hi" } }));
-    expect((await letterWith(`${session}-other`)).letter).toMatchObject({ reason: "agent_mismatch", sessionId: session });
+    const rejected = await eventually("the rejection", async () => eventsOf(await docket.journal(session), "EventRejected")[0]);
+    expect(rejected).toMatchObject({ code: "agent_mismatch" });
   });
 
   it("drops an expired event to the dead letters before any model is called", async () => {

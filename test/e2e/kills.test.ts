@@ -186,7 +186,10 @@ describe("kill -9 with work in flight", () => {
       const stream = load.streams.at(-1)!.client;
       await load.send(sent);
       await eventually("the run has ended", () => (load.isEnded(sent) ? true : undefined), 60_000);
-      await eventually("the stream has seen the end", () => (streamProblems(load).length === 0 ? true : undefined), 30_000);
+      await eventually("the stream has seen the end", () => {
+        if (streamProblems(load).length > 0) throw new Error(streamProblems(load).join("; "));
+        return true;
+      }, 30_000);
       return stream.events.some((event) => event.event === "delta") ? true : undefined;
     }, 90_000);
   });

@@ -160,5 +160,5 @@ function answerFor(tenant: string, ids: Omit<Accepted, "tenant" | "links">): Acc
 }
 
 function keyReused(id: string): Problem {
-  return new Problem("validation_failed", `the event id or Idempotency-Key ${JSON.stringify(id.slice(0, 100))} was used before with other content`, { hint: "use a new key for a new request; repeat the same request to get the same answer" });
+  return new Problem("idempotency_key_reused", `the event id or Idempotency-Key ${JSON.stringify(id.slice(0, 100))} was used before with other content`, { hint: "use a new key for a new request; repeat the same request to get the same answer" });
 }

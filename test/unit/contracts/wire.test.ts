@@ -10,8 +10,8 @@ import { Problem, PROBLEMS } from "../../../src/contracts/problems.js";
 
 describe("JSON text", () => {
   it("keeps the digits it came with, whatever the key order", () => {
-    const text = '{"b":9007199254740993,"a":[1.0,1e400,-0],"ü":"\\u2028"}';
-    expect(canonicalize(text)).toBe('{"a":[1.0,1e400,-0],"b":9007199254740993,"ü":"\u2028"}');
+    const text = '{"b":9007199254740993,"a":[1.0,1e300,-0],"ü":"\\u2028"}';
+    expect(canonicalize(text)).toBe('{"a":[1.0,1e300,-0],"b":9007199254740993,"ü":"\u2028"}');
     expect(canonicalize('{"a":1,"b":2}')).toBe(canonicalize('{ "b" : 2, "a" : 1 }'));
     expect(stringifyLossless(parseLossless(text))).toContain("9007199254740993");
   });
@@ -26,6 +26,15 @@ describe("JSON text", () => {
 
   it("hands large integers over as bigint and others as numbers", () => {
     expect(parseForUse('[9007199254740993, 9007199254740991, 0.5]')).toEqual([9007199254740993n, 9007199254740991, 0.5]);
+  });
+
+  it("refuses numbers that no sidecar can read, at any depth", () => {
+    for (const digits of ["1e400", "-1e400", "9".repeat(400)]) {
+      expect(() => parseLossless(`{"a":[${digits}]}`)).toThrow(/beyond the range/);
+      expect(() => parseForUse(`{"a":[${digits}]}`)).toThrow(/beyond the range/);
+      expect(() => parseEnvelope(`{"specversion":"1.0","id":"1","source":"s","type":"t","data":{"n":${digits}}}`)).toThrow(Problem);
+    }
+    expect(canonicalize("[1e-400]")).toBe("[1e-400]");
   });
 
   it("refuses a bomb and a key that is said twice", () => {

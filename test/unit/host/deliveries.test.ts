@@ -37,7 +37,6 @@ describe("dead letters: SUCCESS, with the reason and the bytes as they came", ()
     { name: "a redrive of what is not JSON", channel: "tasks", reason: "not_json", kind: "event", receipt: true, make: () => command(SESSION_REDRIVE, "c", { deadLetterId: "d", redrive: 1, event: "{" }) },
     { name: "a redrive of what is no event", channel: "tasks", reason: "not_a_cloudevent", kind: "event", receipt: true, make: () => command(SESSION_REDRIVE, "c", { deadLetterId: "d", redrive: 1, event: "{}" }) },
     { name: "an event for an agent that nobody knows", channel: "tasks", reason: "agent_unknown", kind: "event", make: () => prompt("a", "a", { agent: "ecko" }) },
-    { name: "an event for another agent than the session's", channel: "tasks", reason: "agent_mismatch", kind: "event", receipt: true, before: async () => { await host.take("tasks", prompt("first")); await pass(1_000); }, make: () => prompt("a", "a", { agent: "clerk" }) },
     { name: "a tool report of an unknown type", channel: "toolResults", reason: "validation_failed", kind: "tool_result", make: () => report("com.docket.tool.shrugged.v1", addressed) },
     { name: "a claim that does not fit", channel: "toolResults", reason: "validation_failed", kind: "tool_result", make: () => report(TOOL_CLAIMED, { ...addressed, callId: 7 }) },
     { name: "a result that does not fit", channel: "toolResults", reason: "validation_failed", kind: "tool_result", make: () => report(TOOL_COMPLETED, { ...addressed, outcome: "great" }) },
@@ -52,6 +51,15 @@ describe("dead letters: SUCCESS, with the reason and the bytes as they came", ()
     { name: "a decision signed for another session", channel: "approvalsResolved", reason: "bad_signature", kind: "decision", before: askedForRefund, make: () => decisionOn(world.bus.pending[0]!, "d1", { sub: "default_other" }) },
     { name: "a decision signed for another approval", channel: "approvalsResolved", reason: "bad_signature", kind: "decision", before: askedForRefund, make: () => decisionOn(world.bus.pending[0]!, "d1", { approvalId: "apr_other" }) },
   ];
+
+  it("an event for another agent than the session's is rejected where its sender looks: in the journal, with a receipt", async () => {
+    await host.take("tasks", prompt("first"));
+    await pass(1_000);
+    await host.take("tasks", prompt("a", "a", { agent: "clerk" }));
+    expect(world.store.journalOf(ACTOR).flatMap((entry) => entry.events).filter((event) => event.type === "EventRejected")).toMatchObject([{ code: "agent_mismatch" }]);
+    expect(world.bus.receipts.at(-1)).toMatchObject({ verdict: "agent_mismatch" });
+    expect(world.bus.letters).toEqual([]);
+  });
 
   it.each(cases)("$name", async ({ channel, reason, kind, before, make, receipt }) => {
     await before?.();

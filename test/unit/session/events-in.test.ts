@@ -44,10 +44,11 @@ describe("an event for a session", () => {
     expect(bench.open.outbox.map((row) => row.kind)).toEqual(["response", "dead_letter"]);
   });
 
-  it("is refused with nothing recorded when the session belongs to another agent", () => {
+  it("is rejected, on record, when the session belongs to another agent", () => {
     const bench = new Bench();
     bench.receive();
-    expect(bench.ask(receive(2, { agent: "other" }))).toMatchObject({ ok: false, code: "agent_mismatch", events: [] });
+    expect(bench.ask(receive(2, { agent: "other" }))).toMatchObject({ ok: false, code: "agent_mismatch", events: [{ type: "EventReceived", key: "key-2" }, { type: "EventRejected", key: "key-2", code: "agent_mismatch" }] });
+    expect(bench.open.status).toBe("PLANNING");
   });
 
   it("waits its turn while the session is busy, up to the mailbox's limit", () => {

@@ -44,13 +44,18 @@ function isFree(state: OpenSession): boolean {
   return state.status === "IDLE" && state.mailbox.length === 0;
 }
 
+/** Accepted and at once rejected: the event has its one outcome where its sender looks for it (I1). */
+function rejected(draft: Draft, { event }: CommandOf<"ReceiveEvent">, code: "agent_mismatch" | "session_closed", message: string): Decision {
+  draft.emit(received(event));
+  draft.emit({ type: "EventRejected", key: event.key, runId: event.runId, code, message });
+  return draft.refuse(code, message);
+}
+
 function refusal(draft: Draft, state: OpenSession, command: CommandOf<"ReceiveEvent">): Decision | undefined {
-  if (state.agent !== command.agent) return draft.refuse("agent_mismatch", `the session belongs to agent ${state.agent}; the event is for ${command.agent}`);
+  if (state.agent !== command.agent) return rejected(draft, command, "agent_mismatch", `the session belongs to agent ${state.agent}; the event is for ${command.agent}`);
   if (state.outbox.length >= MAX_OUTBOX) return draft.refuse("broker_unavailable", `${String(state.outbox.length)} publications of this session wait for the broker; the limit is ${String(MAX_OUTBOX)}`);
   if (state.closing === undefined) return undefined;
-  draft.emit(received(command.event));
-  draft.emit({ type: "EventRejected", key: command.event.key, runId: command.event.runId, code: "session_closed", message: `the session is closed: ${state.closing}` });
-  return draft.refuse("session_closed", `the session is closed: ${state.closing}`);
+  return rejected(draft, command, "session_closed", `the session is closed: ${state.closing}`);
 }
 
 function received(event: IncomingEvent): SessionEventOf<"EventReceived"> {
