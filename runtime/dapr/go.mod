@@ -5,6 +5,7 @@ go 1.22.6
 require (
 	github.com/dapr/components-contrib v1.14.0-rc.6
 	github.com/dapr/dapr v1.14.0
+	github.com/dapr/kit v0.13.1-0.20240724000121-26b564d9d0f5
 )
 
 require (
@@ -118,7 +119,6 @@ require (
 	github.com/cyphar/filepath-securejoin v0.2.4 // indirect
 	github.com/dancannon/gorethink v4.0.0+incompatible // indirect
 	github.com/danieljoos/wincred v1.1.2 // indirect
-	github.com/dapr/kit v0.13.1-0.20240724000121-26b564d9d0f5 // indirect
 	github.com/davecgh/go-spew v1.1.2-0.20180830191138-d8f796af33cc // indirect
 	github.com/decred/dcrd/dcrec/secp256k1/v4 v4.2.0 // indirect
 	github.com/deepmap/oapi-codegen v1.11.0 // indirect

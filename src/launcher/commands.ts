@@ -48,7 +48,8 @@ export function daprdArgs(inputs: DaprdInputs): string[] {
     "--app-id", inputs.appId, "--app-port", port("app"),
     "--dapr-listen-addresses", LOOPBACK, "--dapr-http-port", port("http"), "--dapr-grpc-port", port("grpc"),
     "--dapr-internal-grpc-port", port("internal"), "--dapr-internal-grpc-listen-address", LOOPBACK,
-    "--metrics-port", port("metrics"), "--metrics-listen-address", LOOPBACK,
+    // daprd 1.14 serves metrics on every interface, whatever address it is given: off, where everything is to stay on loopback.
+    "--enable-metrics=false", "--metrics-port", port("metrics"), "--metrics-listen-address", LOOPBACK,
     "--resources-path", inputs.resources,
     ...(inputs.configFile === undefined ? [] : ["--config", inputs.configFile]),
     // Two spellings of one address, or a restart of placement is never noticed (DESIGN 7.12).

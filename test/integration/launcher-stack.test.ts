@@ -1,4 +1,5 @@
 /** The launcher on the real runtime: daprd, placement, scheduler and NATS, with the probe app in place of the four apps. */
+import { readFileSync } from "node:fs";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHANNELS, DEAD_LETTER_TOPIC, type Channel } from "../../src/contracts/channels.js";
 import type { ExitInfo } from "../../src/launcher/managed-process.js";
@@ -145,6 +146,18 @@ describe("a stack that loses parts", () => {
     expect(cluster.stack.ports).toEqual(ports);
     expect(await (await cluster.callSidecar("sessions", "/v1.0/state/session-store/session:shared")).json()).toEqual({ n: 7 });
     await eventually("the queued event arrives", async () => ((await seenBy("sessions", "queued-over-kill")) + (await seenBy("sessions-2", "queued-over-kill")) > 0 ? true : undefined), 60_000);
+  });
+});
+
+describe("what a stack opens", () => {
+  it("is on loopback only: none of its ports listens on every interface", () => {
+    const ports = new Set(Object.values(cluster.stack.ports));
+    const listening = ["/proc/net/tcp", "/proc/net/tcp6"].flatMap((file) => readFileSync(file, "utf8").split("\n").slice(1))
+      .map((line) => line.trim().split(/\s+/)).filter((fields) => fields[3] === "0A")
+      .map((fields) => { const [address = "", port = ""] = (fields[1] ?? "").split(":"); return { address, port: parseInt(port, 16) }; })
+      .filter(({ port }) => ports.has(port));
+    expect(listening.length).toBeGreaterThan(15);
+    expect(listening.filter(({ address }) => /^0+$/.test(address))).toEqual([]);
   });
 });
 
