@@ -18,6 +18,7 @@ const { gatewayUrl, apiKeyFile } = JSON.parse(readFileSync(record, "utf8"));
 const headers = { authorization: `Bearer ${readFileSync(apiKeyFile, "utf8").trim()}` };
 const acme = await startAcme({ file: `${dataDir}/acme.jsonl` });
 
+const startedAtMs = Date.now();
 const accepted = [];
 for (const delivery of deliveries) {
   const reply = await fetch(`${gatewayUrl}/v1/events`, { method: "POST", headers: { ...headers, "content-type": "application/cloudevents+json" }, body: JSON.stringify(delivery) });
@@ -45,5 +46,6 @@ for (const answer of accepted) {
   }
 }
 console.table([...rows.values()]);
+if (acme.calls().every((call) => call.atMs < startedAtMs)) console.log("All of it had been delivered before: every event was recognised, and nothing ran again. A fresh day needs a fresh data folder.");
 console.log(`${deliveries.length} deliveries, ${rows.size} ledger rows. See the dead letter of ord-1002 with: npx docket dlq list`);
 await acme.stop();

@@ -4,7 +4,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { loadAgents, loadManifests, loadTools } from "../../../src/agent/loader.js";
-import { writeManifests } from "../../../src/main/manifests.js";
+import { checkAgents, writeManifests } from "../../../src/main/manifests.js";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
 let dir: string;
@@ -71,5 +71,19 @@ describe("loading", () => {
     expect(() => loadManifests(file)).toThrow(/tools\.0\.name/);
     writeFileSync(file, "{\"tools\":[],\"agents\":[{\"name\":\"a\",\"version\":\"1\",\"tools\":[\"x\"]}]}");
     expect(() => loadManifests(file)).toThrow(/names the tool "x"/);
+  });
+});
+
+describe("the build", () => {
+  const agent = (name: string, model: string, types: readonly string[]) => ({ name, model, triggers: types.map((type) => ({ types: [type] })) });
+
+  it("refuses a scripted model without a script, and says which was meant", () => {
+    expect(() => checkAgents([agent("mine", "scripted:mne", [])], ["mine"])).toThrow(/agent mine: its model "scripted:mne" has no script \(did you mean "mine"\?\)/);
+    expect(() => checkAgents([agent("a", "scripted:echo", []), agent("b", "anthropic:claude-sonnet-5-5", [])], [])).not.toThrow();
+  });
+
+  it("refuses two agents that wait for the same type: the second would never get it", () => {
+    expect(() => checkAgents([agent("a", "scripted:echo", ["com.x.y"]), agent("b", "scripted:echo", ["com.x.y"])], [])).toThrow(/agent b: waits for "com.x.y", which agent a takes already/);
+    expect(() => checkAgents([agent("a", "scripted:echo", ["com.x.y", "com.x.y"]), agent("b", "scripted:echo", ["com.x.*"])], [])).not.toThrow();
   });
 });
