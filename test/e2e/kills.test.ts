@@ -191,8 +191,8 @@ describe("kill -9 with work in flight", () => {
       await eventually("the stream has seen the end", () => {
         if (streamProblems(load).length > 0) throw new Error(streamProblems(load).join("; "));
         return true;
-      }, 30_000);
+      }, 90_000);
       return stream.events.some((event) => event.event === "delta") ? true : undefined;
-    }, 90_000);
+    }, 180_000);
   });
 });

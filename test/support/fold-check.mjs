@@ -35,6 +35,8 @@ console.log(JSON.stringify({ sessions: rows.length, entries: entryCount, problem
 
 function openSqlite(file) {
   const db = new Database(file, { readonly: true });
+  // One snapshot: a session may commit while documents and journals are being read.
+  db.exec("BEGIN");
   const journalOf = db.prepare("SELECT value FROM state WHERE key >= ? AND key < ? ORDER BY key");
   return { rows: db.prepare("SELECT key, value FROM state WHERE key LIKE 'session:%'").all(), journalOf: (from, to) => journalOf.all(from, to), close: () => db.close() };
 }
@@ -43,6 +45,7 @@ function openSqlite(file) {
 async function openPostgres(address) {
   const client = new pg.Client(address);
   await client.connect();
+  await client.query("BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY");
   const query = async (where, values) => (await client.query(`SELECT key, convert_from(value, 'UTF8') AS value FROM docket_sessions_state WHERE ${where} ORDER BY key COLLATE "C"`, values)).rows;
   return { rows: await query("key LIKE 'session:%'", []), journalOf: (from, to) => query('key COLLATE "C" >= $1 AND key COLLATE "C" < $2', [from, to]), close: () => client.end() };
 }

@@ -7,6 +7,7 @@ export class StreamClient {
   readonly events: StreamEvent[] = [];
   #lastId: string | undefined;
   #closed = false;
+  #pauseMs = 100;
   #abort = new AbortController();
   connections = 0;
 
@@ -30,7 +31,7 @@ export class StreamClient {
       } catch {
         // The server is away; a browser would try again.
       }
-      await new Promise((next) => setTimeout(next, 100));
+      await new Promise((next) => setTimeout(next, this.#pauseMs));
     }
   }
 
@@ -38,6 +39,8 @@ export class StreamClient {
     this.#abort = new AbortController();
     const headers = { authorization: `Bearer ${this.apiKey}`, ...(this.#lastId === undefined ? {} : { "last-event-id": this.#lastId }) };
     const reply = await fetch(this.url, { headers, signal: this.#abort.signal });
+    // As a browser would not: a client that is told to slow down and does not keeps itself out for good.
+    this.#pauseMs = reply.status === 429 ? Number(reply.headers.get("retry-after") ?? 5) * 1000 : 100;
     if (reply.status !== 200 || reply.body === null) throw new Error(`stream answered ${String(reply.status)}`);
     this.connections += 1;
     const parser = createParser({
