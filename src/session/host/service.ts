@@ -83,7 +83,7 @@ export class SessionService {
     const outcome = await this.run(actorId, async (context) => {
       const { state } = context;
       if (state.status === "NEW") return undefined;
-      return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.#reserveUsd(state.agent, state.window.rounds.reduce((sum, round) => sum + round.bytes, 0)), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
+      return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.reserveForNext(state), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
     });
     if (outcome.after.status === "IDLE" && outcome.after.mailbox.length > 0) return (await this.run(actorId, takeNext(this.source))).after;
     return outcome.after;
