@@ -50,6 +50,16 @@ export const ProposedCall = z.object({
 });
 export type ProposedCall = z.infer<typeof ProposedCall>;
 
+/** What a check-up repairs. `document_*`: the document was folded anew from its whole journal; the others: nothing was outstanding for it any more. */
+export const RepairKind = z.enum(["document_lost", "document_stale", "call_unjudged", "question_lost", "request_lost", "approval_orphaned", "row_orphaned", "run_stuck"]);
+export type RepairKind = z.infer<typeof RepairKind>;
+
+/** Why a session is quarantined: entries of its journal are missing, do not continue the chain of digests, or its state stays untrue after a repair. */
+export const QuarantineReason = z.enum(["journal_gap", "journal_digest", "unrepairable"]);
+export type QuarantineReason = z.infer<typeof QuarantineReason>;
+export const Quarantine = z.object({ reason: QuarantineReason, message: z.string(), sinceMs: z.number().int() });
+export type Quarantine = z.infer<typeof Quarantine>;
+
 const event = <T extends string, S extends z.ZodRawShape>(type: T, shape: S) => z.object({ type: z.literal(type), ...shape });
 
 export const SessionEvent = z.discriminatedUnion("type", [
@@ -112,6 +122,11 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("WindowAdvanced", { fromRev: z.number().int() }),
   event("GuardArmed", { generation: z.number().int(), periodMs: z.number().int(), /** First tick; default one period from now. */ dueAtMs: z.number().int().optional() }),
   event("GuardReleased", { generation: z.number().int() }),
+  /** The session's check-up on activation found these and put them right: what it says is synthetic, not reported by anybody. */
+  event("SessionRepaired", { found: z.array(z.object({ what: RepairKind, subject: z.string() })) }),
+  /** The session cannot trust what is stored of it: it takes nothing until an operator releases or closes it. */
+  event("SessionQuarantined", { reason: QuarantineReason, message: z.string() }),
+  event("SessionReleased", { key: z.string(), reason: z.string(), principal: Principal.optional() }),
   event("SessionClosed", { reason: z.string(), principal: Principal.optional() }),
 ]);
 export type SessionEvent = z.infer<typeof SessionEvent>;
@@ -148,6 +163,8 @@ export const SessionSummary = z.object({
   /** When the session must be looked at next; the console nudges it when that passed. */
   nextDueAtMs: z.number().int().optional(),
   risk: Risk.optional(),
+  /** It takes nothing until an operator acts. */
+  quarantine: Quarantine.optional(),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
 

@@ -11,6 +11,8 @@ export const RESERVED_TYPE_PREFIX = "com.docket.";
 export const PROMPT_RECEIVED = "com.docket.prompt.received.v1";
 export const SESSION_CANCEL = "com.docket.session.cancel.v1";
 export const SESSION_CLOSE = "com.docket.session.close.v1";
+/** Data: SessionOrder. Ends a quarantine: the session goes on with what is stored. */
+export const SESSION_RELEASE = "com.docket.session.release.v1";
 export const SESSION_NUDGE = "com.docket.session.nudge.v1";
 export const SESSION_REDRIVE = "com.docket.session.redrive.v1";
 
@@ -21,6 +23,10 @@ export type PromptReceived = z.infer<typeof PromptReceived>;
 /** Data of SESSION_CANCEL (cancels the open run; `runId` guards against a stale click) and SESSION_CLOSE. */
 export const SessionCancel = z.object({ runId: z.string().optional(), reason: z.string().max(2000).default("") });
 export type SessionCancel = z.infer<typeof SessionCancel>;
+
+/** Data of SESSION_RELEASE. */
+export const SessionOrder = z.object({ reason: z.string().max(2000).default("") });
+export type SessionOrder = z.infer<typeof SessionOrder>;
 
 /** Data of SESSION_REDRIVE: the dead event as a new one (new id, expiry, causation). */
 export const SessionRedrive = z.object({ deadLetterId: z.string(), event: z.string(), redrive: z.number().int().min(1), reason: z.string().max(2000).default("") });

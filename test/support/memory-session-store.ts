@@ -73,6 +73,19 @@ export class MemorySessionStore implements SessionStore {
 
   /** Loses a blob, as a careless clean-up would. */
   loseBlob(key: string): void { this.#blobs.delete(key); }
+  /** Loses, or changes, what a careless restore would. */
+  damageEntry(actorId: string, rev: number, change?: (entry: JournalEntry) => JournalEntry): void {
+    const key = `${actorId}:${String(rev)}`;
+    const text = this.#journal.get(key);
+    if (text === undefined) throw new Error(`there is no entry ${key}`);
+    if (change === undefined) this.#journal.delete(key);
+    else this.#journal.set(key, JSON.stringify(change(JournalEntry.parse(JSON.parse(text)))));
+  }
+  damageDocument(actorId: string, state: SessionState | undefined): void {
+    this.#etags += 1;
+    if (state === undefined) this.#documents.delete(actorId);
+    else this.#documents.set(actorId, { text: JSON.stringify(state), etag: String(this.#etags) });
+  }
   /** All entries of a session. */
   journalOf(actorId: string): JournalEntry[] {
     return [...this.#journal].filter(([key]) => key.startsWith(`${actorId}:`)).map(([, text]) => JournalEntry.parse(JSON.parse(text))).sort((a, b) => a.rev - b.rev);

@@ -6,6 +6,7 @@ import { pageOfRows, type Page, type PageRequest } from "./page.js";
 
 export interface SessionFilter extends PageRequest {
   readonly tenant: string; readonly statuses?: readonly string[] | undefined; readonly agent?: string | undefined;
+  readonly quarantined?: boolean;
   /** Part of the session id. */
   readonly text?: string | undefined;
 }
@@ -24,6 +25,7 @@ export async function listSessions(db: ReadModel, filter: SessionFilter): Promis
   let query = db.selectFrom("sessions").selectAll().where("tenant", "=", filter.tenant).orderBy("updated_at", "desc").orderBy("actor_id").limit(filter.limit + 1);
   if (filter.statuses !== undefined) query = query.where("status", "in", filter.statuses);
   if (filter.agent !== undefined) query = query.where("agent", "=", filter.agent);
+  if (filter.quarantined === true) query = query.where(sql<boolean>`json_extract(summary, '$.quarantine.reason') is not null`);
   if (filter.text !== undefined) query = query.where(sql<boolean>`instr(lower(session_id), ${filter.text.toLowerCase()}) > 0`);
   const { after } = filter;
   if (after !== undefined) query = query.where((eb) => eb.or([eb("updated_at", "<", after[0]), eb.and([eb("updated_at", "=", after[0]), eb("actor_id", ">", after[1])])]));

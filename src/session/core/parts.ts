@@ -35,6 +35,7 @@ function commonOf(state: OpenSession): SessionCommon {
     mailbox: state.mailbox, outbox: state.outbox, approvals: state.approvals, window: state.window, unknownCalls: state.unknownCalls,
     unbooked: state.unbooked, recentRuns: state.recentRuns, recentDecisions: state.recentDecisions, recentCommands: state.recentCommands,
     totals: state.totals, guard: state.guard, ...(state.closing === undefined ? {} : { closing: state.closing }),
+    ...(state.quarantine === undefined ? {} : { quarantine: state.quarantine }), ...(state.checkedFromRev === undefined ? {} : { checkedFromRev: state.checkedFromRev }),
   };
 }
 

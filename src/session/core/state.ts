@@ -5,7 +5,7 @@
  * Persisted contract: stored as `session:<actorId>`; add optional fields only, and upcast in `load`.
  */
 import type { ApprovalRecord } from "../../contracts/decisions.js";
-import type { CallStatus, EscalationReason, RunOutcome } from "../../contracts/journal.js";
+import type { CallStatus, EscalationReason, Quarantine, RunOutcome } from "../../contracts/journal.js";
 import type { ToolEffects } from "../../contracts/tools.js";
 
 /** An accepted event that waits for the session to be free. Its data is in journal entry `rev`. */
@@ -125,6 +125,10 @@ export interface SessionCommon {
   readonly recentRuns: readonly { readonly runId: string; readonly key: string; readonly outcome: RunOutcome; readonly code?: string; readonly endedAtMs: number; readonly rev: number }[];
   readonly recentDecisions: readonly { readonly approvalId: string; readonly decisionId: string; readonly verdict: string; readonly rev: number }[];
   readonly totals: { readonly modelCalls: number; readonly toolCalls: number; readonly inputTokens: number; readonly outputTokens: number; readonly costUsd: number; readonly deduplicated: number };
+  /** What is stored of the session cannot be trusted: nothing moves it until an operator releases or closes it. */
+  readonly quarantine?: Quarantine;
+  /** The check-up looks at no entry before this one: an operator has released the session over them. */
+  readonly checkedFromRev?: number;
   readonly guard: { readonly generation: number; readonly armed: boolean; readonly periodMs: number; /** First tick of a parked session's guard. */ readonly dueAtMs?: number };
 }
 

@@ -16,6 +16,7 @@ export function summaryOf(state: OpenSession): SessionSummary {
     ...(run === undefined ? {} : { runId: run.runId }), waitingFor: waitingFor(state), mailboxLength: state.mailbox.length, openApprovals: state.approvals.length,
     modelCalls, toolCalls, inputTokens, outputTokens, costUsd,
     ...(dueAtMs === undefined ? {} : { nextDueAtMs: dueAtMs }), ...(risk === undefined ? {} : { risk }),
+    ...(state.quarantine === undefined ? {} : { quarantine: { ...state.quarantine } }),
   };
 }
 
@@ -30,6 +31,7 @@ function lookAgainAtMs(state: OpenSession): number | undefined {
 
 /** In words, for people. */
 function waitingFor(state: OpenSession): string {
+  if (state.quarantine !== undefined) return `an operator: quarantined (${state.quarantine.reason}): ${state.quarantine.message}`;
   switch (state.status) {
     case "IDLE": return state.mailbox.length === 0 ? "the next event" : `its turn: ${String(state.mailbox.length)} in the mailbox`;
     case "PLANNING": case "SUMMARIZING": return modelWords(state.model);

@@ -6,7 +6,7 @@
 import { parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
+import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, SessionCancel, SessionOrder, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
@@ -59,6 +59,7 @@ export class Deliveries {
         const receipt = read(ApprovalReceipt, envelope);
         return settled(await this.service.run(actorId, (context) => ({ ...this.service.base(context), type: "AcknowledgeApproval", ...receipt })));
       }
+      case SESSION_RELEASE: return await this.#release(target, envelope);
       case SESSION_CANCEL:
       case SESSION_CLOSE: return await this.#stopSession(target, envelope);
       case SESSION_REDRIVE: return await this.#receive(target, redrivenEnvelope(envelope), envelope);
@@ -86,13 +87,21 @@ export class Deliveries {
       ? { ...this.service.base(context), type: "Close", key, reason, ...who }
       : { ...this.service.base(context), type: "Cancel", key, reason, ...who, ...(runId === undefined ? {} : { runId }) }));
     await this.#receipt(target, envelope, outcome, outcome.decision.ok ? "accepted" : outcome.decision.code);
+    return taken(outcome);
+  }
+
+  async #release(target: Target, envelope: Envelope): Promise<Delivered> {
+    const { reason } = read(SessionOrder, envelope);
+    const principal = principalOf(envelope);
+    const key = eventKeyOf(envelope.source, envelope.id);
+    const outcome = await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "Release", key, reason, ...(principal === undefined ? {} : { principal }) }));
     return settled(outcome);
   }
 
   async #toolReport(target: Target, envelope: Envelope): Promise<Delivered> {
     if (envelope.type === TOOL_CLAIMED) {
       const claim = read(ToolClaim, envelope);
-      return settled(await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
+      return taken(await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
     }
     if (envelope.type !== TOOL_COMPLETED) throw new Problem("validation_failed", `${envelope.type} is not a tool claim or result`);
     const result = read(ToolResult, envelope);
@@ -100,7 +109,7 @@ export class Deliveries {
     if (claims.sub !== target.actorId || claims.jti !== result.callId || claims.try !== result.try || claims.outcome !== result.outcome || claims.outputDigest !== argsDigest(result.output)) {
       throw new Problem("bad_signature", `the result of call ${result.callId} does not match what the worker signed`);
     }
-    return settled(await this.service.run(target.actorId, this.#recordResult(target, result)));
+    return taken(await this.service.run(target.actorId, this.#recordResult(target, result)));
   }
 
   #recordResult(target: Target, result: ToolResult): BuildCommand {
@@ -156,6 +165,13 @@ export class Deliveries {
 function settled(outcome: TurnOutcome): Delivered {
   const verdict: ProblemCode | "accepted" = outcome.decision.ok ? "accepted" : outcome.decision.code;
   return { ok: true, verdict, rev: outcome.after.rev };
+}
+
+/** What a quarantined session did not take becomes a dead letter with that reason. */
+function taken(outcome: TurnOutcome): Delivered {
+  const { decision } = outcome;
+  if (!decision.ok && decision.code === "session_quarantined") throw new Problem(decision.code, decision.message);
+  return settled(outcome);
 }
 
 function read<T extends z.ZodType>(schema: T, envelope: Envelope): z.output<T> {

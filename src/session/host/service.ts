@@ -60,6 +60,8 @@ export class SessionService {
       store, clock, logger, host,
       armGuard: (actorId, plan) => this.#guards.arm(actorId, plan),
       published: (actorId) => this.#effects.published(actorId),
+      heal: (state, atMs, findings) => ({ ...commandBase(this.source, { atMs }, agentOf(state) ?? ""), type: "Heal", ...findings, reserveUsd: this.reserveForNext(state) }),
+      healed: (outcome) => this.#effects.run(outcome),
     });
     this.reads = new Reads(this.turns, store);
     this.deadLetters = new DeadLetters(bus, clock);

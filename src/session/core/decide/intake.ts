@@ -87,8 +87,16 @@ export function takeNext(state: SessionState, command: CommandOf<"TakeNext">): D
   const draft = new Draft(state, command);
   if (state.status !== "IDLE") return draft.accept();
   const head = state.mailbox[0];
-  if (head?.key === command.key) startRun(draft, head, command);
+  if (head?.key === command.key && command.lost === true) loseEvent(draft, head);
+  else if (head?.key === command.key) startRun(draft, head, command);
   return draft.accept();
+}
+
+/** It must not block those behind it; its one outcome says what happened (I1). */
+function loseEvent(draft: Draft, item: Waiting): void {
+  const message = `journal entry ${String(item.rev)}, which held the event, is missing`;
+  draft.emit({ type: "RunEnded", runId: item.runId, key: item.key, outcome: "failed", code: "event_lost", text: message });
+  recordDeadEvent(draft, { key: item.key, eventRev: item.rev }, { reason: "event_lost", message, tries: 0 });
 }
 
 /** An event that ran out of time in the mailbox: no model is called, the dead letters have it. */
