@@ -53,6 +53,8 @@ function storyOf(event: SessionEvent, c: Printer["colors"]): string | undefined 
     case "SessionRepaired": return `${c.magenta("repaired")} itself: ${event.found.map(({ what, subject }) => `${what} ${plain(subject)}`).join(", ")}`;
     case "SessionQuarantined": return `${c.red("quarantined")} (${event.reason}): ${plain(event.message)}`;
     case "SessionReleased": return `${c.magenta("released")}${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}: ${plain(event.reason)}`;
+    case "SessionDeleted": return `session deleted${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}: ${plain(event.reason)}`;
+    case "SessionErased": return `what was before revision ${String(event.toRev + 1)} is erased`;
     case "SessionClosed": return `session closed: ${plain(event.reason)}`;
     case "ModelCallStarted": case "ModelCostBooked": case "ToolCallAllowed": case "ApprovalReceived": case "ToolCallClaimed": case "PublicationsCleared": case "PublicationRepeated": case "WindowAdvanced": case "GuardArmed": case "GuardReleased":
       return undefined;

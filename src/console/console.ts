@@ -13,6 +13,7 @@ import type { ApiContext } from "./api/context.js";
 import { deadLetterRoutes } from "./api/dead-letters.js";
 import { sessionRoutes } from "./api/sessions.js";
 import type { ConsoleConfig } from "./config.js";
+import { expireIdle } from "./expiry.js";
 import { createIntake, type Intake } from "./intake/intake.js";
 import { createProjector } from "./intake/projector.js";
 import { nudgeOverdue } from "./nudger.js";
@@ -42,6 +43,7 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
     await projector.repairGaps(GAPS_PER_LOOK);
     const nowMs = deps.clock.nowMs();
     if (nowMs - forgottenAtMs < config.retention.everyMs) return;
+    await expireIdle(db, config.retention, deps);
     await forgetOld(db, config.retention, nowMs);
     forgottenAtMs = nowMs;
   };

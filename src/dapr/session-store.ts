@@ -5,12 +5,14 @@
  * The document is upserted, the journal key of its revision create-only: two writers can never both commit it.
  */
 import { z } from "zod";
-import { JournalEntry } from "../contracts/journal.js";
+import { blobKeysOf, JournalEntry } from "../contracts/journal.js";
 import { Problem } from "../contracts/problems.js";
 import type { DaprState, StateOperation } from "./state.js";
 
 /** Ledger rows outlive every redelivery: the horizon of the router plus a week. */
 const LEDGER_TTL_SECONDS = 37 * 24 * 3600;
+
+const ERASE_PAGE = 100;
 
 const LedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional() });
 
@@ -65,6 +67,14 @@ export class DaprSessionStore<State> {
       ...turn.blobs.map(({ key, text }): StateOperation => ({ op: "put", key, value: JSON.stringify(text) })),
     ];
     return await this.state.transact(operations);
+  }
+
+  async erase(actorId: string, fromRev: number, toRev: number): Promise<void> {
+    for (let rev = fromRev; rev <= toRev; rev += ERASE_PAGE) {
+      const entries = await this.readEntries(actorId, rev, Math.min(toRev, rev + ERASE_PAGE - 1));
+      const keys = entries.flatMap((entry) => [journalKey(actorId, entry.rev), ...blobKeysOf(entry)]);
+      if (keys.length > 0) await this.state.transact(keys.map((key) => ({ op: "delete", key })));
+    }
   }
 }
 

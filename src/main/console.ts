@@ -13,6 +13,8 @@ import { signDecision } from "../platform/signing.js";
 import { followedApiKeys } from "./api-keys.js";
 import { listenForSidecar, sidecarOf } from "./sidecar-parts.js";
 
+const DAY_MS = 86_400_000;
+
 await runApp("console", async ({ config, logger, onStop }) => {
   const sidecar = sidecarOf(config);
   onStop("sidecar client", { stop: () => sidecar.close() });
@@ -27,7 +29,9 @@ await runApp("console", async ({ config, logger, onStop }) => {
     decisions: { publish: (envelope) => bus.publish("approvalsResolved", envelope) },
     signer: { sign: (claims) => signDecision(signer, claims) },
     authenticator: apiKeys.keys, clock: systemClock, logger,
-  }, ConsoleConfig.parse({ database: join(config.dataDir, "console.db") }));
+  }, ConsoleConfig.parse({
+    database: join(config.dataDir, "console.db"), retention: { idleMs: Math.ceil(config.sessionIdleDays * DAY_MS), closedMs: Math.ceil(config.sessionClosedDays * DAY_MS) },
+  }));
   onStop("sidecar listener", await listenForSidecar(config, logger, {
     journal: (text) => ops.handleJournal(text),
     approvalsPending: (text) => ops.handleApprovalPending(text),

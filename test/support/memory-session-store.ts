@@ -3,7 +3,7 @@
  * nothing, texts instead of objects), with failures on demand. `describeSessionStoreContract` keeps it honest.
  */
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { JournalEntry } from "../../src/contracts/journal.js";
+import { blobKeysOf, JournalEntry } from "../../src/contracts/journal.js";
 import { Problem } from "../../src/contracts/problems.js";
 import type { SessionState } from "../../src/session/core/state.js";
 import type { LedgerRow, SessionStore, TurnWrite } from "../../src/session/host/ports.js";
@@ -69,6 +69,14 @@ export class MemorySessionStore implements SessionStore {
     const verdict = this.#transact(write);
     if (fault === "after") throw new Problem("store_unavailable", "the store's reply was lost (test)");
     return verdict;
+  }
+
+  async erase(actorId: string, fromRev: number, toRev: number): Promise<void> {
+    await this.#called("erase");
+    for (const entry of await this.readEntries(actorId, fromRev, toRev)) {
+      for (const key of blobKeysOf(entry)) this.#blobs.delete(key);
+      this.#journal.delete(`${actorId}:${String(entry.rev)}`);
+    }
   }
 
   /** Loses a blob, as a careless clean-up would. */

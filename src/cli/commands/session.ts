@@ -47,6 +47,11 @@ export function sessionCommands(program: Command, run: Runner): void {
     .addHelpText("after", "\nExample:\n  docket session close ord-1001 --reason \"the customer has left\"")
     .action(run((context: CliContext, id: string, options: { reason: string }) => order(context, id, "close", options)));
 
+  session.command("delete <ID>").description("Delete a session at rest: its conversation is gone at once, its journal is erased a day after its last entry (administrators)")
+    .option("--reason <TEXT>", "for the audit", "").option("--yes", "do not ask")
+    .addHelpText("after", "\nExample:\n  docket session delete ord-1001 --reason \"the customer asked for it\" --yes")
+    .action(run(remove));
+
   session.command("release <ID>").description("End a session's quarantine: it goes on with what is stored (administrators; look at it first)")
     .option("--reason <TEXT>", "for the journal and the audit", "")
     .addHelpText("after", "\nExamples:\n  docket session show ord-1001\n  docket session release ord-1001 --reason \"journal restored from last night's copy\"")
@@ -99,7 +104,16 @@ async function cancel(context: CliContext, id: string, options: { reason: string
   return EXIT.ok;
 }
 
-async function order(context: CliContext, id: string, what: "close" | "release", options: { reason: string }): Promise<ExitCode> {
+async function remove(context: CliContext, id: string, options: { reason: string; yes?: boolean }): Promise<ExitCode> {
+  const { io } = context;
+  if (options.yes !== true) {
+    if (!io.interactive) throw new CliError(EXIT.usage, "needs_yes", "nobody is at the terminal to confirm", "add --yes");
+    if (!/^y(es)?$/i.test((await io.ask(`delete session ${id} for good? y/N `)).trim())) throw new CliError(EXIT.failed, "not_confirmed", "not confirmed; nothing was sent");
+  }
+  return await order(context, id, "delete", options);
+}
+
+async function order(context: CliContext, id: string, what: "close" | "delete" | "release", options: { reason: string }): Promise<ExitCode> {
   const { body: answer } = await context.console.post(`/v1/sessions/${segment(id)}/${what}`, { reason: options.reason }, Ordered, { "idempotency-key": randomUUID() });
   context.printer.say("the command is on its way; the session carries it out");
   context.printer.one(answer, () => fields([["session", answer.sessionId], ["event", answer.eventId], ["look", `docket session show ${answer.sessionId}`]]));

@@ -5,7 +5,7 @@ import { z } from "zod";
 import type { SessionView } from "../../contracts/api.js";
 import { actorIdOf, eventKeyOf, SessionId } from "../../contracts/ids.js";
 import { SESSION_STATUSES, SessionStatus } from "../../contracts/journal.js";
-import { SESSION_CANCEL, SESSION_CLOSE, SESSION_RELEASE, SessionCancel, SessionOrder } from "../../contracts/messages.js";
+import { SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_RELEASE, SessionCancel, SessionOrder } from "../../contracts/messages.js";
 import { Problem } from "../../contracts/problems.js";
 import type { Authenticated } from "../../platform/apikeys.js";
 import { CONSOLE_SOURCE, envelopeFor } from "../envelopes.js";
@@ -46,6 +46,14 @@ export function sessionRoutes(app: Express, context: ApiContext): void {
 
   app.post("/v1/sessions/:id/close", async (req, res) => {
     await order(context, { req, res, right: "operate", action: "session.close", type: SESSION_CLOSE, data: readBody(req, SessionOrder) });
+  });
+
+  app.post("/v1/sessions/:id/delete", async (req, res) => {
+    const body = readBody(req, SessionOrder);
+    await order(context, { req, res, right: "administer", action: "session.delete", type: SESSION_DELETE, data: body, check: ({ summary }, sessionId) => {
+      if (!["IDLE", "CLOSED"].includes(summary.status) || summary.mailboxLength > 0) throw new Problem("session_busy", `session ${sessionId} is ${summary.status}, and only a session at rest is deleted`, { hint: `docket session close ${sessionId}` });
+      if (summary.quarantine !== undefined) throw new Problem("session_quarantined", `session ${sessionId} is quarantined: ${summary.quarantine.message}`, { hint: `docket session close ${sessionId}` });
+    } });
   });
 
   /** Goes on with what is stored: whoever does that has looked at it, hence administrators only. */
@@ -92,7 +100,7 @@ async function viewOf(context: ApiContext, caller: Authenticated, sessionId: str
 async function knownView({ db, deps }: ApiContext, actorId: string): Promise<(SessionView & { stale: boolean }) | undefined> {
   try {
     const view = await deps.sessions.readSession(actorId);
-    return view === undefined ? undefined : { ...view, stale: false };
+    return view === undefined || view.summary.status === "DELETED" ? undefined : { ...view, stale: false };
   } catch (error) {
     const summary = await findSummary(db, actorId);
     if (summary === undefined) throw error;

@@ -80,6 +80,10 @@ export type SessionCommand = CommandBase & (
   | { readonly type: "AcknowledgeApproval"; readonly approvalId: string; readonly version: number }
   | { readonly type: "Cancel"; readonly key: string; readonly runId?: string; readonly reason: string; readonly principal?: Principal; readonly partialText?: string }
   | { readonly type: "Close"; readonly key: string; readonly reason: string; readonly principal?: Principal }
+  /** Only a session at rest; `idleForMs`: only if nothing has happened in it for so long. */
+  | { readonly type: "Delete"; readonly reason: string; readonly idleForMs?: number; readonly principal?: Principal }
+  /** The host has erased what was to be erased. */
+  | { readonly type: "RecordErased"; readonly toRev: number }
   /** An operator ends the quarantine. */
   | { readonly type: "Release"; readonly key: string; readonly reason: string; readonly principal?: Principal }
   /** The check-up on activation: repairs what is untrue in the state, or, where what is stored cannot be trusted, quarantines the session. */

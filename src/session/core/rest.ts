@@ -23,6 +23,7 @@ export function nextDueAtMs(state: SessionState): number | undefined {
     ...state.approvals.filter((record) => record.onExpiry !== "keep").map((record) => record.expiresAtMs),
     ...(run?.calls ?? []).map((call) => callDueAtMs(state, call)),
     model?.phase === "waiting" ? model.dueAtMs : undefined,
+    state.erase?.dueAtMs,
     run?.ending === undefined ? run?.expiresAtMs : undefined,
   ].filter((atMs) => atMs !== undefined);
   return due.length === 0 ? undefined : Math.min(...due);

@@ -39,6 +39,7 @@ function waitingFor(state: OpenSession): string {
     case "AWAITING_APPROVAL": return `a person's decision on ${state.approvals.map((record) => record.tool ?? "the run").join(", ")}`;
     case "ESCALATED": return `a person (${state.escalation.reason}): ${state.escalation.message}`;
     case "CLOSED": return "nothing: closed";
+    case "DELETED": return state.erase === undefined ? "nothing: deleted" : "its journal to be erased: deleted";
   }
 }
 

@@ -31,7 +31,7 @@ type ReadEntries = (fromRev: number, toRev: number) => Promise<JournalEntry[]>;
 export async function examine(state: SessionState, read: ReadEntries): Promise<Findings | undefined> {
   if (state.status === "NEW") return await lostDocument(read);
   if (state.quarantine !== undefined) return undefined;
-  const fromRev = Math.max(1, state.checkedFromRev ?? 1, state.rev - CHECKED_ENTRIES + 1);
+  const fromRev = Math.max(1, state.baseRev ?? 1, state.checkedFromRev ?? 1, state.rev - CHECKED_ENTRIES + 1);
   const fault = tailFault(state, fromRev, await read(fromRev, state.rev + 1));
   if (fault === undefined) return faultsOf(state).length === 0 ? undefined : { state, found: [] };
   const folded = await foldJournal(read);

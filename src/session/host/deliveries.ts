@@ -6,7 +6,7 @@
 import { parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, SessionCancel, SessionOrder, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
+import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, SessionCancel, SessionDelete, SessionOrder, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
@@ -60,6 +60,7 @@ export class Deliveries {
         return settled(await this.service.run(actorId, (context) => ({ ...this.service.base(context), type: "AcknowledgeApproval", ...receipt })));
       }
       case SESSION_RELEASE: return await this.#release(target, envelope);
+      case SESSION_DELETE: return await this.#delete(target, envelope);
       case SESSION_CANCEL:
       case SESSION_CLOSE: return await this.#stopSession(target, envelope);
       case SESSION_REDRIVE: return await this.#receive(target, redrivenEnvelope(envelope), envelope);
@@ -96,6 +97,15 @@ export class Deliveries {
     const key = eventKeyOf(envelope.source, envelope.id);
     const outcome = await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "Release", key, reason, ...(principal === undefined ? {} : { principal }) }));
     return settled(outcome);
+  }
+
+  /** Refused for a session that is not at rest: the console has said so before, and the session shows it. */
+  async #delete(target: Target, envelope: Envelope): Promise<Delivered> {
+    const { reason, idleForMs } = read(SessionDelete, envelope);
+    const principal = principalOf(envelope);
+    return settled(await this.service.run(target.actorId, (context) => ({
+      ...this.service.base(context), type: "Delete", reason, ...(idleForMs === undefined ? {} : { idleForMs }), ...(principal === undefined ? {} : { principal }),
+    })));
   }
 
   async #toolReport(target: Target, envelope: Envelope): Promise<Delivered> {
@@ -138,7 +148,7 @@ export class Deliveries {
         : { ok: true as const };
       return { ...this.service.base(context), type: "Decide", claims, judged, reserveUsd: this.service.reserveForNext(state) };
     });
-    if (outcome.before.status === "NEW") throw new Problem("session_not_found", `decision ${claims.jti} is for session ${target.sessionId}, which does not exist`);
+    if (outcome.before.status === "NEW" || outcome.before.status === "DELETED") throw new Problem("session_not_found", `decision ${claims.jti} is for session ${target.sessionId}, which does not exist`);
     return settled(outcome);
   }
 

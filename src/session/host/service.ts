@@ -49,6 +49,7 @@ export class SessionService {
   readonly #runner: ModelRunner;
   /** Sessions whose guard's tick is being handled: the next one need not pile up behind a store that is down. */
   readonly #ticking = new Set<string>();
+  readonly #erasing = new Set<string>();
   readonly #rearmed = new Set<string>();
   #stopped = false;
 
@@ -88,8 +89,23 @@ export class SessionService {
       if (state.status === "NEW") return undefined;
       return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.reserveForNext(state), published: this.#effects.published(actorId), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
     });
+    if (outcome.after.status !== "NEW" && (outcome.after.erase?.dueAtMs ?? Infinity) <= this.deps.clock.nowMs()) void this.#erase(outcome.after);
     if (outcome.after.status === "IDLE" && outcome.after.mailbox.length > 0) return (await this.run(actorId, takeNext(this.source))).after;
     return outcome.after;
+  }
+
+  /** Beside the turns, and from the start again where it was cut off: what is gone already costs a read. */
+  async #erase({ actorId, erase }: OpenSession): Promise<void> {
+    if (erase === undefined || this.#erasing.has(actorId)) return;
+    this.#erasing.add(actorId);
+    try {
+      await this.deps.store.erase(actorId, erase.fromRev, erase.toRev);
+      await this.run(actorId, (context) => ({ ...this.base(context), type: "RecordErased", toRev: erase.toRev }));
+    } catch (error) {
+      this.deps.logger.warn({ actorId, ...errorFields(error) }, "a deleted session's journal was not erased; the next tick goes on");
+    } finally {
+      this.#erasing.delete(actorId);
+    }
   }
 
   /**

@@ -38,7 +38,7 @@ export class ChaoticHost {
       () => this.receive(a, b), () => this.receive(a, b), () => this.repeat(a), () => this.answer(a, b, c), () => this.answer(a, b, c), () => this.answer(a, b, c),
       () => this.modelFails(a, b), () => this.claim(a, b), () => this.result(a, b, c), () => this.result(a, b, c), () => this.result(a, b, c),
       () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.tick(a, b), () => this.tick(a, b), () => this.takeNext(a), () => this.takeNext(a),
-      () => this.smallThings(a, b), () => this.cancel(a, b), () => this.quarantine(a, b),
+      () => this.smallThings(a, b), () => this.cancel(a, b), () => this.quarantine(a, b), () => this.delete(a, b),
     ];
     pick(moves, kind)?.();
   }
@@ -162,6 +162,12 @@ export class ChaoticHost {
 
   release(): void { this.ask({ type: "Release", key: `release-${String(this.sent.length)}`, reason: "looked at" }); }
 
+  private delete(a: number, b: number): void {
+    const { erase } = this.bench.open;
+    if (erase !== undefined && (a % 2 === 0 || erase.dueAtMs <= this.bench.atMs)) this.ask({ type: "RecordErased", toRev: b % 5 === 0 ? 1 : erase.toRev });
+    else this.ask({ type: "Delete", reason: "enough", ...(b % 3 === 0 ? { idleForMs: 5000 } : {}) });
+  }
+
   heal(): void { this.ask({ type: "Heal", found: [], reserveUsd: 0.02 }); }
 
   /** Part of the state gets lost behind the core's back. */
@@ -195,6 +201,8 @@ export class ChaoticHost {
       else if (bench.open.status === "IDLE" && bench.open.mailbox.length > 0) bench.takeNext();
       else bench.later(61_000).tick();
     }
+    const { erase } = bench.open;
+    if (erase !== undefined) bench.later(86_400_000).ask({ type: "RecordErased", toRev: erase.toRev });
     bench.later(61_000).tick();
   }
 }
@@ -207,5 +215,5 @@ function callVerdict(c: number): Verdict {
 
 export function atRest(bench: Bench): boolean {
   const { status, mailbox, outbox } = bench.open;
-  return (status === "IDLE" || status === "CLOSED") && mailbox.length === 0 && outbox.length === 0;
+  return (status === "IDLE" || status === "CLOSED" || status === "DELETED") && mailbox.length === 0 && outbox.length === 0;
 }

@@ -13,8 +13,9 @@ export function receiveEvent(state: SessionState, command: CommandOf<"ReceiveEve
   const draft = new Draft(state, command);
   const { event } = command;
   if (command.seen || knowsKey(state, event.key)) return draft.refuse("duplicate", `the event ${event.source} ${event.id} was accepted before`);
-  if (state.status === "NEW") {
-    draft.emit({ type: "SessionOpened", tenant: command.tenant, sessionId: command.sessionId, actorId: command.actorId, agent: command.agent, agentVersion: command.agentVersion });
+  if (state.status === "NEW" || state.status === "DELETED") {
+    const again = state.status === "NEW" ? undefined : { generation: state.guard.generation, ...given("erase", state.erase) };
+    draft.emit({ type: "SessionOpened", tenant: command.tenant, sessionId: command.sessionId, actorId: command.actorId, agent: command.agent, agentVersion: command.agentVersion, ...given("again", again) });
   } else {
     const refused = refusal(draft, state, command);
     if (refused !== undefined) return refused;

@@ -6,6 +6,7 @@
 import type { CommandOf, Decision, SessionCommand } from "../command.js";
 import type { OpenSession } from "../state.js";
 import { close } from "./control.js";
+import { recordErased } from "./deletion.js";
 import { Draft, given } from "./draft.js";
 import { knowsKey } from "./intake.js";
 import { clearPublished, releaseGuard } from "./tick.js";
@@ -21,12 +22,13 @@ export function inQuarantine(state: OpenSession, command: SessionCommand): Decis
       clearPublished(draft, command.published);
       releaseGuard(draft, command);
       return draft.accept();
+    case "RecordErased": return recordErased(state, command);
     case "Heal": return draft.accept();
     case "Decide": return refuseDecision(draft, command);
     case "ReceiveEvent":
       if (command.seen || knowsKey(state, command.event.key)) return draft.refuse("duplicate", `the event ${command.event.source} ${command.event.id} was accepted before`);
       return refused(draft);
-    case "TakeNext": case "StartModelCall": case "RecordAnswer": case "RecordModelFailure": case "RecordClaim": case "RecordToolResult": case "AcknowledgeApproval": case "Cancel":
+    case "TakeNext": case "StartModelCall": case "RecordAnswer": case "RecordModelFailure": case "RecordClaim": case "RecordToolResult": case "AcknowledgeApproval": case "Cancel": case "Delete":
       return refused(draft);
   }
 }

@@ -28,12 +28,18 @@ function released({ common, ...rest }: Parts, _event: SessionEventOf<"SessionRel
   return { ...rest, common: { ...free, checkedFromRev: entry.rev } };
 }
 
+function erased(parts: Parts, event: SessionEventOf<"SessionErased">): Parts {
+  const { erase, ...common } = parts.common;
+  return erase?.toRev === event.toRev ? { ...parts, common } : parts;
+}
+
 function guardOf(event: SessionEventOf<"GuardArmed">): SessionCommon["guard"] {
   const { generation, periodMs, dueAtMs } = event;
   return { generation, armed: true, periodMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) };
 }
 
-export const bookAppliers: AppliersOf<"SessionRepaired" | "SessionQuarantined" | "SessionReleased" | "DeadLetterRecorded" | "PublicationsCleared" | "PublicationRepeated" | "WindowAdvanced" | "GuardArmed" | "GuardReleased"> = {
+export const bookAppliers: AppliersOf<"SessionErased" | "SessionRepaired" | "SessionQuarantined" | "SessionReleased" | "DeadLetterRecorded" | "PublicationsCleared" | "PublicationRepeated" | "WindowAdvanced" | "GuardArmed" | "GuardReleased"> = {
+  SessionErased: erased,
   SessionRepaired: (parts) => parts,
   SessionQuarantined: (parts, { reason, message }, entry) => withCommon(parts, { quarantine: { reason, message, sinceMs: entry.atMs } }),
   SessionReleased: released,
