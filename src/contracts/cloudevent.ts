@@ -52,14 +52,16 @@ export interface Envelope extends EnvelopeAttributes {
 
 /** Largest event the edge and the router take, in bytes of the structured JSON. */
 export const MAX_EVENT_BYTES = 256 * 1024;
+/** Largest report of a tool: the largest output (`MAX_OUTPUT_BYTES`) with every character escaped, and below what every broker takes. */
+export const MAX_REPORT_BYTES = 900 * 1024;
 
 /**
  * Reads a structured CloudEvent. Unknown extensions are ignored, `data_base64` of JSON media types is decoded.
  * Throws Problem: `not_json`, `not_a_cloudevent`, `payload_too_large`.
  */
-export function parseEnvelope(text: string): Envelope {
-  if (Buffer.byteLength(text) > MAX_EVENT_BYTES) {
-    throw new Problem("payload_too_large", `the event has ${String(Buffer.byteLength(text))} bytes; the limit is ${String(MAX_EVENT_BYTES)}`,
+export function parseEnvelope(text: string, maxBytes = MAX_EVENT_BYTES): Envelope {
+  if (Buffer.byteLength(text) > maxBytes) {
+    throw new Problem("payload_too_large", `the event has ${String(Buffer.byteLength(text))} bytes; the limit is ${String(maxBytes)}`,
       { hint: "store the payload elsewhere and send a reference" });
   }
   let raw: unknown;

@@ -13,6 +13,7 @@ import type { DaprState, StateOperation } from "./state.js";
 const LEDGER_TTL_SECONDS = 37 * 24 * 3600;
 
 const ERASE_PAGE = 100;
+const MAX_DOCUMENT_BYTES = 64 * 1024;
 
 const LedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional() });
 
@@ -57,8 +58,8 @@ export class DaprSessionStore<State> {
 
   async commit(turn: StoredTurn<State>): Promise<"committed" | "conflict"> {
     const document = JSON.stringify(turn.state);
-    if (Buffer.byteLength(document) > 64 * 1024) {
-      throw new Problem("internal", `the document of session ${turn.actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`, { hint: "a list in the session's state has lost its bound (I9)" });
+    if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) {
+      throw new Problem("session_too_large", `the document of session ${turn.actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is ${String(MAX_DOCUMENT_BYTES)}`, { hint: "a list in the session's state has lost its bound (I9): please report it" });
     }
     const operations: StateOperation[] = [
       { op: "put", key: journalKey(turn.actorId, turn.entry.rev), value: JSON.stringify(turn.entry), createOnly: true },

@@ -109,7 +109,7 @@ export class MemorySessionStore implements SessionStore {
   #transact(write: TurnWrite): "committed" | "conflict" {
     const { actorId, entry } = write;
     const document = JSON.stringify(write.state);
-    if (Buffer.byteLength(document) > 64 * 1024) throw new Problem("internal", `the document of session ${actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`);
+    if (Buffer.byteLength(document) > 64 * 1024) throw new Problem("session_too_large", `the document of session ${actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`);
     const journalKey = `${actorId}:${String(entry.rev)}`;
     const ledger = write.ledger.map(({ key, row }) => [`${actorId}:${key}`, JSON.stringify(row)] as const);
     const stale = write.documentEtag !== undefined && this.#documents.get(actorId)?.etag !== write.documentEtag;

@@ -198,7 +198,7 @@ export function describeSessionStoreContract(name: string, open: () => Promise<O
       await session.grow(first, 1);
       const turn = session.turn();
       const huge = { ...turn, state: { ...turn.state, agentVersion: "x".repeat(70_000) } as SessionState };
-      await expect(first.commit(huge)).rejects.toMatchObject({ code: "internal" });
+      await expect(first.commit(huge)).rejects.toMatchObject({ code: "session_too_large", retryable: false });
       expect(await first.readEntries(session.actorId, 2, 2)).toEqual([]);
       expect(await first.commit(turn)).toBe("committed");
     }));

@@ -3,7 +3,7 @@
  * and results (tool results), decisions (approvals resolved). Everything ends in a commit, a no-op, or a dead letter
  * with its reason; a failure of the way throws and the broker repeats it (DESIGN 3).
  */
-import { parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
+import { MAX_EVENT_BYTES, MAX_REPORT_BYTES, parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
 import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, SessionCancel, SessionDelete, SessionOrder, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
@@ -25,6 +25,8 @@ export type SessionChannel = (typeof SESSION_CHANNELS)[number];
 /** What a dead delivery of a channel is: decides what a redrive does with it. */
 export const DEAD_KINDS: Readonly<Record<SessionChannel, DeadLetterKind>> = { tasks: "event", toolResults: "tool_result", approvalsResolved: "decision" };
 
+export const MAX_DELIVERY_BYTES: Readonly<Record<SessionChannel, number>> = { tasks: MAX_EVENT_BYTES, toolResults: MAX_REPORT_BYTES, approvalsResolved: MAX_EVENT_BYTES };
+
 /** What became of a delivery; `code` where it was refused. */
 export interface Delivered { readonly ok: true; readonly verdict: string; readonly rev: number }
 
@@ -35,7 +37,7 @@ export class Deliveries {
 
   /** Handles the raw text of a delivery. Throws Problem (retryable) for failures of the way. */
   async handle(target: Target, channel: SessionChannel, text: string): Promise<Delivered> {
-    const envelope = parseEnvelope(text);
+    const envelope = parseEnvelope(text, MAX_DELIVERY_BYTES[channel]);
     try {
       switch (channel) {
         case "tasks": return await this.#task(target, envelope);

@@ -12,7 +12,7 @@ import { errorFields, type Logger } from "../../platform/log.js";
 import { routeEvent } from "../../agent/route.js";
 import type { Catalog } from "./agents.js";
 import type { DeadLetters } from "./dead-letters.js";
-import { DEAD_KINDS, type SessionChannel, type Target } from "./deliveries.js";
+import { DEAD_KINDS, MAX_DELIVERY_BYTES, type SessionChannel, type Target } from "./deliveries.js";
 
 /** Events older than this cannot be deduplicated any more: the ledger's horizon (DESIGN 3). */
 export const LEDGER_HORIZON_MS = 30 * 24 * 3_600_000;
@@ -36,7 +36,7 @@ export class Router {
     let envelope: Envelope | undefined;
     let target: Target;
     try {
-      envelope = parseEnvelope(text);
+      envelope = parseEnvelope(text, MAX_DELIVERY_BYTES[channel]);
       target = this.#target(channel, envelope);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;

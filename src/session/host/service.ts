@@ -4,6 +4,7 @@
  */
 import type { Envelope } from "../../contracts/cloudevent.js";
 import type { JournalEntry } from "../../contracts/journal.js";
+import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Model } from "../../model/model.js";
@@ -179,7 +180,7 @@ export class SessionService {
         await this.run(actorId, (context) => this.#reportCommand(context, report));
         return;
       } catch (error) {
-        if (this.#stopped) throw error;
+        if (this.#stopped || (error instanceof Problem && !error.retryable)) throw error;
         this.deps.logger.warn({ actorId, runId: report.runId, attempt, ...errorFields(error) }, "recording a model outcome failed; trying again");
         await delay(REPORT_RETRY_MS[Math.min(attempt, REPORT_RETRY_MS.length - 1)] ?? 5000);
       }

@@ -3,6 +3,7 @@ import { expect } from "vitest";
 import { SessionEvent } from "../../../src/contracts/journal.js";
 import { entryDigest } from "../../../src/session/core/digest.js";
 import { fold } from "../../../src/session/core/evolve.js";
+import { MAX_CALLS, MAX_OUTBOX } from "../../../src/session/core/limits.js";
 import { modelOf, openCallsOf, runOf } from "../../../src/session/core/parts.js";
 import { isBusy, nextDueAtMs } from "../../../src/session/core/rest.js";
 import { summaryOf } from "../../../src/session/core/summary.js";
@@ -49,6 +50,9 @@ export function statusIsTrue(bench: Bench): void {
 export function isBounded(bench: Bench): void {
   const { open } = bench;
   expect(open.mailbox.length).toBeLessThanOrEqual(bench.limits.maxMailbox);
+  expect(open.approvals.length).toBeLessThanOrEqual(MAX_CALLS);
+  expect(runOf(open)?.calls.length ?? 0).toBeLessThanOrEqual(MAX_CALLS);
+  expect(open.outbox.length).toBeLessThanOrEqual(MAX_OUTBOX + 4 * MAX_CALLS);
   for (const list of [open.recentRuns, open.recentDecisions, open.recentCommands, open.unknownCalls]) expect(list.length).toBeLessThanOrEqual(50);
   expect(open.window.rounds.length).toBeLessThanOrEqual(bench.limits.windowRounds + 1);
   expect(open.unbooked.length).toBeLessThanOrEqual(20);
