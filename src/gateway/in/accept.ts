@@ -16,6 +16,7 @@ import { canonicalize, parseForUse } from "../../contracts/json.js";
 import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX } from "../../contracts/messages.js";
 import { Problem, zodErrors } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
+import { faultPoint } from "../../platform/faults.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { GatewayConfig } from "../config.js";
 import type { Inbox, Router, TaskPublisher } from "../ports.js";
@@ -87,6 +88,7 @@ export async function acceptFor(deps: AcceptDeps, sender: Sender, incoming: Inco
     if (added.remembered.digest !== identity.digest) throw keyReused(incoming.id);
     return JSON.parse(added.remembered.answer) as Accepted;
   }
+  faultPoint("after-inbox-row");
   await firstPublish(deps, envelope);
   return accepted;
 }
