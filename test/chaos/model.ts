@@ -75,9 +75,10 @@ export class ChaosModel {
   }
 }
 
-/** The last user message that carries orders, and the step: 1, and one more for each answer with calls since then. */
+/** The latest orders, and the step: 1, and one more for each answer with calls since then. What follows a run without an answer comes in one message with it. */
 function ordersIn(messages: readonly WireMessage[]): { orders: Orders; step: number } {
   const at = messages.findLastIndex((message) => message.role === "user");
-  const orders = JSON.parse(messages[at]?.content ?? "null") as Orders;
-  return { orders, step: 1 + messages.slice(at).filter((message) => (message.tool_calls?.length ?? 0) > 0).length };
+  const line = (messages[at]?.content ?? "").split("\n").findLast((text) => text.startsWith("{\"token\":"));
+  if (line === undefined) throw new Error(`no orders in ${JSON.stringify(messages[at])}`);
+  return { orders: JSON.parse(line) as Orders, step: 1 + messages.slice(at).filter((message) => (message.tool_calls?.length ?? 0) > 0).length };
 }

@@ -45,5 +45,5 @@ export function planOf({ seed, minutes, profile, only }: Pick<ChaosOptions, "see
 function planRound(round: number, fault: FaultKind, { seed, random }: { seed: number; random: () => number }): PlannedRound {
   const prefix = `c${String(seed)}-r${String(round)}`;
   const sessions = planBurst(prefix, random);
-  return { round, fault, afterEvents: 4 + Math.floor(random() * 10), dice: random(), sessions, probe: planProbe(`${prefix}-probe`, fault.probe) };
+  return { round, fault, afterEvents: 8 + Math.floor(random() * 16), dice: random(), sessions, probe: planProbe(`${prefix}-probe`, fault.probe) };
 }
