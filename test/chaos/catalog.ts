@@ -53,14 +53,14 @@ const fault = (name: string, area: Area, takesS: number, action: FaultAction): F
 
 /** All there are. */
 export const CATALOG: readonly FaultKind[] = [
-  ...targets.map((target) => ({ ...fault(`kill:${target}`, TARGETS[target], 12, { do: "kill", target }), ...onlyWhere(target) })),
-  ...targets.map((target) => ({ ...fault(`freeze:${target}`, TARGETS[target], 36, { do: "freeze", target }), ...onlyWhere(target) })),
-  fault("freeze:host-machine", "host", 36, { do: "freeze", target: "host", machine: true }),
-  ...targets.map((target) => ({ ...fault(`pulse:${target}`, TARGETS[target], 14, { do: "pulse", target }), ...onlyWhere(target) })),
-  ...BOUNDARIES.map(([area, point]) => fault(`boundary:${area}.${point}`, area, 12, { do: "boundary", area, point })),
-  ...MISTREATMENTS.flatMap((how) => Object.entries(GROUPS).map(([group, channels]) => fault(`${how}:${group}`, GROUP_AREAS[group as keyof typeof GROUPS], how === "delay" ? 20 : 12, { do: "deliveries", how, channels }))),
-  ...(["gateway", "host", "worker", "console"] as const).map((area) => fault(`clock:${area}`, area, 16, { do: "clock", area })),
-  ...MODEL_FAULTS.map((how) => fault(`model:${how}`, "host", 16, { do: "model", how })),
-  ...(["broker", "database"] as const).flatMap((target) => (["cut", "hang", "delay"] as const).map((how) => ({ ...fault(`${how}:${target}`, "any", 18, { do: "network", target, how }), profile: "production" as const }))),
-  fault("disk:state", "any", 16, { do: "disk" }),
+  ...targets.map((target) => ({ ...fault(`kill:${target}`, TARGETS[target], 8, { do: "kill", target }), ...onlyWhere(target) })),
+  ...targets.map((target) => ({ ...fault(`freeze:${target}`, TARGETS[target], 30, { do: "freeze", target }), ...onlyWhere(target) })),
+  fault("freeze:host-machine", "host", 38, { do: "freeze", target: "host", machine: true }),
+  ...targets.map((target) => ({ ...fault(`pulse:${target}`, TARGETS[target], 12, { do: "pulse", target }), ...onlyWhere(target) })),
+  ...BOUNDARIES.map(([area, point]) => fault(`boundary:${area}.${point}`, area, 9, { do: "boundary", area, point })),
+  ...MISTREATMENTS.flatMap((how) => Object.entries(GROUPS).map(([group, channels]) => fault(`${how}:${group}`, GROUP_AREAS[group as keyof typeof GROUPS], how === "delay" ? 19 : 8, { do: "deliveries", how, channels }))),
+  ...(["gateway", "host", "worker", "console"] as const).map((area) => fault(`clock:${area}`, area, 10, { do: "clock", area })),
+  ...MODEL_FAULTS.map((how) => fault(`model:${how}`, "host", 10, { do: "model", how })),
+  ...(["broker", "database"] as const).flatMap((target) => (["cut", "hang", "delay"] as const).map((how) => ({ ...fault(`${how}:${target}`, "any", 14, { do: "network", target, how }), profile: "production" as const }))),
+  fault("disk:state", "any", 12, { do: "disk" }),
 ];

@@ -28,31 +28,38 @@ export type InFlight = (area: Area) => Promise<number>;
 
 export async function strike(world: World, { fault, dice }: PlannedRound, inFlight: InFlight): Promise<Met> {
   const { action } = fault;
-  const touchesWorkers = fault.area === "worker" || fault.area === "any" || action.do === "deliveries";
-  const done = async (hits: number, fromMs: number, more: { touchesWorkers?: boolean } = {}): Promise<Met> => ({ hits, fromMs, untilMs: Date.now(), touchesWorkers, ...more });
   switch (action.do) {
     case "boundary": return boundary(world, action);
     case "deliveries": return deliveries(world, action);
     case "model": return model(world, action);
-    default:
+    case "kill": case "freeze": case "pulse": case "clock": case "network": case "disk": {
+      // Not earlier than there is something to break.
+      const hits = await eventually(`work is in flight for ${fault.name}`, async () => (await inFlight(fault.area)) || undefined, PATIENCE_MS).catch(() => 0);
+      const fromMs = Date.now();
+      await breakIt(world, action, dice);
+      return { hits, fromMs, untilMs: Date.now(), touchesWorkers: fault.area === "worker" || fault.area === "any" };
+    }
   }
-  // Not earlier than there is something to break.
-  const hits = await eventually(`work is in flight for ${fault.name}`, async () => (await inFlight(fault.area)) || undefined, PATIENCE_MS).catch(() => 0);
-  const fromMs = Date.now();
+}
+
+async function breakIt(world: World, action: Exclude<FaultAction, { do: "boundary" | "deliveries" | "model" }>, dice: number): Promise<void> {
   switch (action.do) {
-    case "kill": await world.killAndStart(world.processOf(action.target, dice)); break;
-    case "freeze": await frozen(world, namesOf(world, action, dice), FREEZE_MS); break;
-    case "pulse": for (let n = 0; n < PULSES.count; n += 1) { await frozen(world, namesOf(world, action, dice), PULSES.stillMs); await pause(PULSES.aliveMs); } break;
-    case "clock": await jump(world, world.copiesOf(action.area), dice); break;
-    case "network": await network(world, action); break;
+    case "kill": return world.killAndStart(world.processOf(action.target, dice));
+    case "freeze": return frozen(world, namesOf(world, action, dice), FREEZE_MS);
+    case "pulse":
+      for (let n = 0; n < PULSES.count; n += 1) {
+        await frozen(world, namesOf(world, action, dice), PULSES.stillMs);
+        await pause(PULSES.aliveMs);
+      }
+      return;
+    case "clock": return jump(world, world.copiesOf(action.area), dice);
+    case "network": return network(world, action);
     case "disk": {
       const empty = world.fillDisk();
       await pause(DISK_MS);
       empty();
-      break;
     }
   }
-  return done(hits, fromMs);
 }
 
 function namesOf(world: World, action: FaultAction & { do: "freeze" | "pulse" }, dice: number): string[] {

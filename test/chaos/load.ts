@@ -80,11 +80,11 @@ export class Load {
   /** As a client does that must not lose anything: the same event again until it has a 202. Undefined: it expired before anybody took it. */
   async #until202(what: string, send: () => Promise<{ status: number; body: unknown }>, expiresInMs: number | undefined): Promise<Accepted | undefined> {
     const deadline = Date.now() + ACCEPT_MS;
-    for (let last = "nothing"; this.#running;) {
+    while (this.#running) {
       const reply = await send().catch((error: unknown) => ({ status: 0, body: String(error) }));
       if (reply.status === 202) return Accepted.parse(reply.body);
       if (reply.status === 404) return undefined;
-      last = `${String(reply.status)} ${JSON.stringify(reply.body)}`;
+      const last = `${String(reply.status)} ${JSON.stringify(reply.body)}`;
       if (expiresInMs !== undefined && reply.status === 410) return undefined;
       if (reply.status >= 400 && reply.status < 500 && reply.status !== 429) throw new Error(`${what} was refused: ${last}`);
       if (Date.now() > deadline) throw new Error(`${what} was not accepted within ${String(ACCEPT_MS)} ms; last: ${last}`);

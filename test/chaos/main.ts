@@ -4,9 +4,11 @@ import { CATALOG } from "./catalog.js";
 import { HELP, OptionError, parseOptions, type ChaosOptions } from "./options.js";
 import { faultsOf, planOf, type ChaosPlan } from "./plan.js";
 import { render, reportOf } from "./report.js";
-import { runPlan } from "./run.js";
+import { runPlan, type ChaosResult } from "./run.js";
 import { missingServers } from "./servers.js";
 import { World } from "./world.js";
+
+const INTERRUPTED = 130;
 
 const say = (line: string): void => { process.stdout.write(`${line}\n`); };
 
@@ -32,27 +34,35 @@ export async function main(args: readonly string[]): Promise<number> {
 async function run(options: ChaosOptions, planned: ChaosPlan): Promise<number> {
   const missing = options.profile === "production" ? missingServers() : undefined;
   if (missing !== undefined) { process.stderr.write(`--profile production: ${missing}\n`); return 2; }
-  let interrupted = false;
+  const interrupt = new AbortController();
+  const interrupted = new Promise<undefined>((resolve) => { interrupt.signal.addEventListener("abort", () => { resolve(undefined); }, { once: true }); });
+  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, () => { say("stopping"); interrupt.abort(new Error(`ended by ${signal}`)); });
   const needs = (action: string): boolean => planned.rounds.some((round) => round.fault.action.do === action);
-  const starting = World.start({ profile: options.profile, keep: options.keep, clocks: needs("clock"), disk: needs("disk"), say });
-  const onSignal = (): void => { interrupted = true; };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) process.once(signal, onSignal);
-  const world = await starting;
-  const closeOnSignal = (): void => { void world.close().then(() => process.exit(130)); };
-  for (const signal of ["SIGINT", "SIGTERM"] as const) { process.removeListener(signal, onSignal); process.once(signal, closeOnSignal); }
+  let world: World;
   try {
-    if (interrupted) return 130;
+    world = await World.start({ profile: options.profile, keep: options.keep, clocks: needs("clock"), disk: needs("disk"), signal: interrupt.signal, say });
+  } catch (error) {
+    if (interrupt.signal.aborted) return INTERRUPTED;
+    throw error;
+  }
+  try {
     const plan = withoutDisk(planned, needs("disk") ? world.noDisk : undefined);
     say(`data in ${world.dataDir}`);
-    const { evidence, breaches } = await runPlan(world, plan, { say, stopped: () => interrupted });
-    const command = `npm run chaos -- --seed ${String(options.seed)} --minutes ${String(options.minutes)} --profile ${options.profile}${options.only.length === 0 ? "" : ` --only ${options.only.join(",")}`}`;
-    const report = reportOf(evidence, breaches, { command, seed: options.seed, profile: options.profile, skipped: plan.skipped });
-    say(`\n${command}\n\n${render(report)}`);
-    if (options.report !== undefined) writeFileSync(options.report, `${JSON.stringify(report, null, 2)}\n`);
-    return report.ok ? 0 : 1;
+    const running = runPlan(world, plan, { say, stopped: () => interrupt.signal.aborted });
+    running.catch(() => undefined);
+    const result = await Promise.race([running, interrupted]);
+    return result === undefined ? INTERRUPTED : judge(options, plan, result);
   } finally {
     await world.close();
   }
+}
+
+function judge(options: ChaosOptions, plan: ChaosPlan, { evidence, breaches }: ChaosResult): number {
+  const command = `npm run chaos -- --seed ${String(options.seed)} --minutes ${String(options.minutes)} --profile ${options.profile}${options.only.length === 0 ? "" : ` --only ${options.only.join(",")}`}`;
+  const report = reportOf(evidence, breaches, { command, seed: options.seed, profile: options.profile, skipped: plan.skipped });
+  say(`\n${command}\n\n${render(report)}`);
+  if (options.report !== undefined) writeFileSync(options.report, `${JSON.stringify(report, null, 2)}\n`);
+  return report.ok ? 0 : 1;
 }
 
 /** What this machine cannot do is left out, and said. */

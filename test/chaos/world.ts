@@ -22,9 +22,11 @@ const INSTANCES = ["gateway", "sessions", "sessions-2", "tools", "tools-2", "con
 const APP_OF: Record<"gateway" | "host" | "worker" | "console", AppId> = { gateway: "gateway", host: "sessions", worker: "tools", console: "console" };
 const DISK_MB = 256;
 
-export interface WorldOptions { readonly profile: ChaosProfile; readonly keep: boolean; readonly clocks: boolean; readonly disk: boolean; readonly say: (line: string) => void }
+export interface WorldOptions { readonly profile: ChaosProfile; readonly keep: boolean; readonly clocks: boolean; readonly disk: boolean; /** Gives up a start that is under way. */ readonly signal?: AbortSignal; readonly say: (line: string) => void }
 
 export class World {
+  #closing: Promise<void> | undefined;
+
   private constructor(
     readonly docket: Docket, readonly load: Load, readonly stores: Stores, readonly model: ChaosModel, readonly servers: Servers | undefined,
     /** Why the disk cannot be filled; undefined when it can. */
@@ -55,6 +57,7 @@ export class World {
         profile: servers === undefined ? "embedded" : "rabbitmq", dataDir, sessionsReplicas: 2, toolsReplicas: 2,
         portOverrides: Object.fromEntries(INSTANCES.map((name) => [`${name}.app`, ports[`${name}.app`] ?? 0])),
         extraEnv: environment(home, { ports, model: model.baseUrl, bookFile, clocks: options.clocks }, agentsIn(home)),
+        ...(options.signal === undefined ? {} : { signal: options.signal }),
         ...(servers === undefined ? {} : { env: { ...process.env, ...servers.env } }),
         // The launcher has found its ports free by then, and no sidecar runs yet.
         onReady: (label) => { if (label === "placement" && !listening) { listening = true; for (const [name, proxy] of proxies) proxy.listen(ports[`${name}.app`] ?? 0).catch((error: unknown) => { options.say(String(error)); }); } },
@@ -75,7 +78,7 @@ export class World {
 
   /** Process names of a target, `sessions-2-daprd`; `dice` in [0,1) chooses among copies. */
   processOf(target: Target, dice: number): string {
-    const [area = "", sidecar] = target.split("-") as [string, string | undefined];
+    const [area, sidecar] = target.split("-") as [string, string | undefined];
     const app = APP_OF[area as keyof typeof APP_OF] as AppId | undefined;
     if (app === undefined) return target;
     const copies = this.copiesOf(area as keyof typeof APP_OF);
@@ -129,7 +132,13 @@ export class World {
     return () => { rmSync(ballast, { force: true }); };
   }
 
-  async close(): Promise<void> {
+  /** Leaves no process behind; idempotent. */
+  close(): Promise<void> {
+    this.#closing ??= this.#close();
+    return this.#closing;
+  }
+
+  async #close(): Promise<void> {
     await this.load.stop();
     await this.stores.close();
     await this.docket.close();
