@@ -7,7 +7,9 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync 
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { APPS, CHANNELS, type AppId, type ChannelName } from "../../src/contracts/channels.js";
+import { chooseInstances, portWishes } from "../../src/launcher/plan.js";
 import { choosePorts } from "../../src/launcher/ports.js";
+import { readRunFile } from "../../src/launcher/run-file.js";
 import { REPO_ROOT } from "../support/cluster.js";
 import { startDocket, type Docket } from "../support/docket.js";
 import { FaultProxy } from "../support/fault-proxy.js";
@@ -21,6 +23,10 @@ import { postgresStores, sqliteStores, type Stores } from "./stores.js";
 const INSTANCES = ["gateway", "sessions", "sessions-2", "tools", "tools-2", "console"] as const;
 const APP_OF: Record<"gateway" | "host" | "worker" | "console", AppId> = { gateway: "gateway", host: "sessions", worker: "tools", console: "console" };
 const DISK_MB = 256;
+const REPLICAS = { sessions: 2, tools: 2 } as const;
+/** Chosen together, so that none is taken twice: those of the stack, and where each app listens behind its proxy. */
+const STACK_PORTS = portWishes(chooseInstances(readRunFile(join(REPO_ROOT, "dapr.yaml")), [], REPLICAS));
+const OWN_PORTS = Object.fromEntries(INSTANCES.map((name) => [`${name}.own`, undefined]));
 
 export interface WorldOptions { readonly profile: ChaosProfile; readonly keep: boolean; readonly clocks: boolean; readonly disk: boolean; /** Gives up a start that is under way. */ readonly signal?: AbortSignal; readonly say: (line: string) => void }
 
@@ -48,14 +54,14 @@ export class World {
       if (servers !== undefined) undo.push(() => servers.stop());
       const model = await ChaosModel.start();
       undo.push(() => model.close());
-      const ports = await choosePorts({ wishes: Object.fromEntries(INSTANCES.flatMap((name) => [[`${name}.app`, undefined], [`${name}.own`, undefined]])), mode: "free", overrides: {} });
+      const ports = await choosePorts({ wishes: { ...STACK_PORTS, ...OWN_PORTS }, mode: "free", overrides: {} });
       const proxies = new Map(INSTANCES.map((name) => [name, new FaultProxy({ targetPort: ports[`${name}.own`] ?? 0 })]));
       undo.push(() => Promise.all([...proxies.values()].map((proxy) => proxy.close())));
       const bookFile = join(home, "book.db");
       let listening = false;
       const docket = await startDocket({
-        profile: servers === undefined ? "embedded" : "rabbitmq", dataDir, sessionsReplicas: 2, toolsReplicas: 2,
-        portOverrides: Object.fromEntries(INSTANCES.map((name) => [`${name}.app`, ports[`${name}.app`] ?? 0])),
+        profile: servers === undefined ? "embedded" : "rabbitmq", dataDir, sessionsReplicas: REPLICAS.sessions, toolsReplicas: REPLICAS.tools,
+        portOverrides: Object.fromEntries(Object.keys(STACK_PORTS).map((name) => [name, ports[name] ?? 0])),
         extraEnv: environment(home, { ports, model: model.baseUrl, bookFile, clocks: options.clocks }, agentsIn(home)),
         ...(options.signal === undefined ? {} : { signal: options.signal }),
         ...(servers === undefined ? {} : { env: { ...process.env, ...servers.env } }),

@@ -13,15 +13,15 @@ const FAULTS = ["boundary:worker.after-effect", "boundary:gateway.after-inbox-ro
 /** Just enough for each of them once, by the plan's own reckoning. */
 const MINUTES = 0.9;
 
-let world: World;
+let world: World | undefined;
 beforeAll(async () => { world = await World.start({ profile: "embedded", keep: process.env["DOCKET_KEEP_TEST_DATA"] === "1", clocks: true, disk: false, say: (line) => { console.log(line); } }); });
-afterAll(async () => { await world.close(); });
+afterAll(async () => { await world?.close(); });
 
 it("nothing is lost, doubled or out of order, whatever happens at the seams", async () => {
   console.log(`chaos: seed ${String(SEED)}`);
   const plan = planOf({ seed: SEED, minutes: MINUTES, profile: "embedded", only: FAULTS });
   expect(plan.rounds.map((round) => round.fault.name).sort()).toEqual([...FAULTS].sort());
-  const { evidence, breaches } = await runPlan(world, plan, { say: (line) => { console.log(line); }, stopped: () => false });
+  const { evidence, breaches } = await runPlan(world!, plan, { say: (line) => { console.log(line); }, stopped: () => false });
   const report = reportOf(evidence, breaches, { command: `DOCKET_CHAOS_SEED=${String(SEED)} npx vitest run --project e2e test/e2e/chaos.test.ts`, seed: SEED, profile: "embedded", skipped: [] });
   console.log(render(report));
   expect(report.breaches).toEqual([]);
