@@ -58,7 +58,7 @@ export class Effects {
     if (entry === undefined || after.status === "NEW") return;
     this.#forgetCleared(after.actorId, entry);
     const work: Promise<void>[] = [this.#announce(after, entry)];
-    for (const event of entry.events) if (event.type === "GuardReleased") this.#releaseGuard(outcome.before, event.generation);
+    this.#releaseGuard(outcome.before, after);
     this.#watch(after);
     let aborted: Promise<void> | undefined;
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
@@ -135,9 +135,11 @@ export class Effects {
   }
 
   /** A fast guard's reminder is removed by its next tick, which finds it stale: soon, and never while it is due. */
-  #releaseGuard(before: SessionState, generation: number): void {
-    if (before.status !== "NEW" && before.guard.periodMs === GUARD_PARKED_MS) this.deps.guards.release(before.actorId, generation);
-    else if (before.status !== "NEW") this.deps.guards.forget(before.actorId, generation);
+  /** The guard that was armed before is released, or a newer one has taken its place: a parked one would wake the session at its deadline, for nothing. */
+  #releaseGuard(before: SessionState, { actorId, guard }: OpenSession): void {
+    if (before.status === "NEW" || !before.guard.armed || (guard.armed && guard.generation === before.guard.generation)) return;
+    if (before.guard.periodMs === GUARD_PARKED_MS) this.deps.guards.release(actorId, before.guard.generation);
+    else this.deps.guards.forget(actorId, before.guard.generation);
   }
 
   /** Ticks a session whose guard is armed when it has been quiet for a period; farther deadlines are the reminder's. */

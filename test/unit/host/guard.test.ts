@@ -1,6 +1,6 @@
 /** The guard's reminders: there before the commit that relies on them, patient with a scheduler that hangs, gone when stale. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { SESSION_NUDGE } from "../../../src/contracts/messages.js";
+import { SESSION_CANCEL, SESSION_NUDGE } from "../../../src/contracts/messages.js";
 import { createLogger } from "../../../src/platform/log.js";
 import { generationOf, Guards } from "../../../src/session/host/guard.js";
 import { ACTOR, command, FakeReminders, fakeTime, pass, prompt, quiet, REMOVED_BY_THEN_MS, until, World, type Host } from "./support.js";
@@ -311,6 +311,20 @@ describe("a session's guard", () => {
     await until("the run ends", () => world.bus.ended.length === 1);
     expect(world.events("ApprovalExpired")).toHaveLength(1);
     world.checkFold();
+  });
+
+  it("of a session that waited for a person does not outlive the decision: a newer one takes its place (I8)", async () => {
+    await host.take("tasks", prompt("r", "refund A1", { agent: "clerk" }));
+    await until("asked", () => world.bus.pending.length === 1);
+    await host.take("tasks", command("com.docket.approval.received.v1", "seen", { approvalId: world.bus.pending[0]!.record.approvalId }));
+    await pass(31_000);
+    await world.reminders.fire(host);
+    const [parked] = world.reminders.names;
+    expect([...world.reminders.registered.values()][0]?.dueMs).toBeGreaterThan(23 * 3_600_000);
+    await host.take("tasks", command(SESSION_CANCEL, "stop", {}));
+    await until("the run ends", () => world.bus.ended.length === 1);
+    await pass(REMOVED_BY_THEN_MS);
+    expect(world.reminders.names).not.toContain(parked);
   });
 
   it("takes up the head of a mailbox that was forgotten with its host", async () => {
