@@ -12,6 +12,8 @@ export interface Met { readonly hits: number; readonly fromMs: number; readonly 
 
 /** How long a fault waits for work to meet. */
 const PATIENCE_MS = 25_000;
+const ENOUGH = 3;
+const CHOOSY_MS = 2_000;
 /** Longer than the worker's lock (20 s), the broker's ack window (10 s) and the host's heartbeat (15 s). */
 const FREEZE_MS = 26_000;
 const PULSES = { count: 12, stillMs: 500, aliveMs: 150 } as const;
@@ -33,8 +35,12 @@ export async function strike(world: World, { fault, dice }: PlannedRound, inFlig
     case "deliveries": return deliveries(world, action);
     case "model": return model(world, action);
     case "kill": case "freeze": case "pulse": case "clock": case "network": case "disk": {
-      // Not earlier than there is something to break.
-      const hits = await eventually(`work is in flight for ${fault.name}`, async () => (await inFlight(fault.area)) || undefined, PATIENCE_MS).catch(() => 0);
+      // Not earlier than there is something to break: several pieces of work if they come soon, else one.
+      const waitsSinceMs = Date.now();
+      const hits = await eventually(`work is in flight for ${fault.name}`, async () => {
+        const count = await inFlight(fault.area);
+        return count >= (Date.now() - waitsSinceMs < CHOOSY_MS ? ENOUGH : 1) ? count : undefined;
+      }, PATIENCE_MS).catch(() => 0);
       const fromMs = Date.now();
       await breakIt(world, action, dice);
       return { hits, fromMs, untilMs: Date.now(), touchesWorkers: fault.area === "worker" || fault.area === "any" };

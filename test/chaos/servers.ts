@@ -4,7 +4,8 @@
  */
 import { execFileSync, spawn, type ChildProcess } from "node:child_process";
 import { once } from "node:events";
-import { chmodSync, chownSync, mkdirSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { chmodSync, chownSync, mkdirSync, mkdtempSync, readdirSync, readFileSync, rmSync, statSync, writeFileSync } from "node:fs";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import pg from "pg";
 import { answers } from "../../src/launcher/externals.js";
@@ -12,8 +13,18 @@ import { choosePorts } from "../../src/launcher/ports.js";
 import { eventually } from "../support/cluster.js";
 import { TcpProxy, type TcpMode } from "../support/tcp-proxy.js";
 
+const START_MS = 60_000;
+
 type ServerName = "broker" | "database";
-interface Server { readonly name: ServerName; readonly proxy: TcpProxy; start(): ChildProcess; isUp(): Promise<boolean>; child: ChildProcess }
+interface Server {
+  readonly name: ServerName;
+  readonly proxy: TcpProxy;
+  start(): ChildProcess;
+  isUp(): Promise<boolean>;
+  child: ChildProcess | undefined;
+  /** Lives as long as the run: not what a fault is about. */
+  readonly helper?: ChildProcess;
+}
 
 export interface Servers {
   /** Addresses through the proxies, as the launcher takes them. */
@@ -36,17 +47,23 @@ export function missingServers(): string | undefined {
 }
 
 /** Starts both and waits until they answer. */
-export async function startServers(home: string): Promise<Servers> {
+export async function startServers(): Promise<Servers> {
   const missing = missingServers();
   if (missing !== undefined) throw new Error(`the profile "production" cannot run here: ${missing}`);
-  mkdirSync(home, { recursive: true });
+  // Not below the checkout: PostgreSQL runs as a user of its own, who has to get there.
+  const home = mkdtempSync(join(tmpdir(), "docket-chaos-"));
+  chmodSync(home, 0o755);
   const ports = await choosePorts({ wishes: { postgres: undefined, amqp: undefined, dist: undefined, epmd: undefined }, mode: "free", overrides: {} });
   const servers = new Map<string, Server>();
+  // Also when this process ends by a fault of its own.
+  const onExit = (): void => { for (const { child, helper } of servers.values()) { toAll(child, "SIGKILL"); toAll(helper, "SIGKILL"); } };
+  process.once("exit", onExit);
   try {
     servers.set("database", await postgresServer(join(home, "postgres"), ports["postgres"] ?? 0));
     servers.set("broker", await rabbitServer(join(home, "rabbitmq"), { amqp: ports["amqp"] ?? 0, dist: ports["dist"] ?? 0, epmd: ports["epmd"] ?? 0 }));
   } catch (error) {
     for (const server of servers.values()) await end(server);
+    rmSync(home, { recursive: true, force: true });
     throw error;
   }
   const of = (name: string): Server => {
@@ -67,6 +84,7 @@ export async function startServers(home: string): Promise<Servers> {
     network: (name, mode) => { of(name).proxy.set(mode); },
     calm: () => { for (const server of servers.values()) { server.proxy.set({ do: "pass" }); toAll(server.child, "SIGCONT"); } },
     stop: async () => {
+      process.off("exit", onExit);
       for (const server of servers.values()) await end(server);
       rmSync(home, { recursive: true, force: true });
     },
@@ -78,20 +96,27 @@ async function postgresServer(home: string, port: number): Promise<Server> {
   const user = asUser("/var/lib/postgresql");
   mkdirSync(home, { recursive: true });
   if (user.uid !== undefined) { chownSync(home, user.uid, user.gid!); chmodSync(home, 0o700); }
-  // The data folder's parents belong to root: only what is below `home` is the server's.
   execFileSync(join(bin, "initdb"), ["-D", join(home, "data"), "-U", "docket", "-A", "trust", "--no-sync"], { stdio: "ignore", cwd: home, ...user });
   const server: Server = {
     name: "database", proxy: await TcpProxy.start({ host: "127.0.0.1", port }),
     start: () => spawn(join(bin, "postgres"), ["-D", join(home, "data"), "-p", String(port), "-k", home, "-c", "listen_addresses=127.0.0.1", "-c", "fsync=off", "-c", "max_connections=300"], { stdio: "ignore", detached: true, cwd: home, ...user }),
-    isUp: () => new pg.Client(`postgres://docket@127.0.0.1:${String(port)}/postgres`).connect().then(() => true, () => false),
-    child: undefined as unknown as ChildProcess,
+    isUp: () => withClient(port, () => Promise.resolve()).then(() => true, () => false),
+    child: undefined,
   };
   await begun(server);
-  const client = new pg.Client(`postgres://docket@127.0.0.1:${String(port)}/postgres`);
-  await client.connect();
-  await client.query("CREATE DATABASE docket");
-  await client.end();
+  await withClient(port, (client) => client.query("CREATE DATABASE docket"));
   return server;
+}
+
+async function withClient(port: number, use: (client: pg.Client) => Promise<unknown>): Promise<void> {
+  const client = new pg.Client(`postgres://docket@127.0.0.1:${String(port)}/postgres`);
+  client.on("error", () => undefined);
+  try {
+    await client.connect();
+    await use(client);
+  } finally {
+    await client.end().catch(() => undefined);
+  }
 }
 
 async function rabbitServer(home: string, ports: { amqp: number; dist: number; epmd: number }): Promise<Server> {
@@ -108,29 +133,36 @@ async function rabbitServer(home: string, ports: { amqp: number; dist: number; e
     name: "broker", proxy: await TcpProxy.start({ host: "127.0.0.1", port: ports.amqp }),
     start: () => spawn(binary, [], { stdio: "ignore", detached: true, cwd: home, env }),
     isUp: () => answers("rabbitmq", `127.0.0.1:${String(ports.amqp)}`),
-    child: undefined as unknown as ChildProcess,
+    child: undefined,
+    // Erlang would start one by itself, which nobody would end.
+    helper: spawn("epmd", ["-port", String(ports.epmd), "-address", "127.0.0.1"], { stdio: "ignore", cwd: home }),
   };
   await begun(server);
   return server;
 }
 
-/** Starts it, and again where it ends at once (what its predecessor left is not gone yet). */
+/** Starts it, and again where it ends at once (what its predecessor left is not gone yet). Leaves nothing behind when it does not come up. */
 async function begun(server: Server): Promise<void> {
-  server.child = server.start();
-  await eventually(`the ${server.name} answers`, async () => {
-    if (server.child.exitCode !== null || server.child.signalCode !== null) server.child = server.start();
-    return (await server.isUp()) ? true : undefined;
-  }, 90_000);
+  try {
+    await eventually(`the ${server.name} answers`, async () => {
+      if (isGone(server.child)) server.child = server.start();
+      return (await server.isUp()) ? true : undefined;
+    }, START_MS);
+  } catch (error) {
+    await end(server);
+    throw error;
+  }
 }
 
 async function end(server: Server): Promise<void> {
   await killed(server.child);
+  await killed(server.helper);
   await server.proxy.close();
 }
 
 /** Erlang's port helpers and PostgreSQL's backends are groups of their own: found by their parents before those are gone. */
-function toAll(child: ChildProcess, signal: NodeJS.Signals): void {
-  if (child.pid === undefined || child.exitCode !== null || child.signalCode !== null) return;
+function toAll(child: ChildProcess | undefined, signal: NodeJS.Signals): void {
+  if (child?.pid === undefined || isGone(child)) return;
   for (const pid of [child.pid, ...descendants(child.pid)]) {
     try {
       process.kill(pid, signal);
@@ -140,8 +172,10 @@ function toAll(child: ChildProcess, signal: NodeJS.Signals): void {
   }
 }
 
-async function killed(child: ChildProcess): Promise<void> {
-  if (child.exitCode !== null || child.signalCode !== null) return;
+function isGone(child: ChildProcess | undefined): boolean { return child === undefined || child.exitCode !== null || child.signalCode !== null; }
+
+async function killed(child: ChildProcess | undefined): Promise<void> {
+  if (child === undefined || isGone(child)) return;
   const gone = once(child, "exit");
   toAll(child, "SIGKILL");
   await gone;
@@ -174,5 +208,6 @@ function binaries(tool: string): string | undefined {
 }
 
 function rabbitmq(): string | undefined {
-  return (process.env["PATH"] ?? "").split(":").concat("/usr/sbin", "/usr/lib/rabbitmq/bin").map((dir) => join(dir, "rabbitmq-server")).find((file) => statSync(file, { throwIfNoEntry: false }) !== undefined);
+  // Not Debian's wrapper, which logs and runs elsewhere.
+  return ["/usr/lib/rabbitmq/bin", ...(process.env["PATH"] ?? "").split(":"), "/usr/sbin"].map((dir) => join(dir, "rabbitmq-server")).find((file) => statSync(file, { throwIfNoEntry: false }) !== undefined);
 }

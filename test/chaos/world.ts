@@ -50,7 +50,7 @@ export class World {
       mkdirSync(join(dataDir, "state"), { recursive: true });
       const noDisk = options.disk ? mountDisk(join(dataDir, "state")) : "no fault of the plan needs it";
       if (noDisk === undefined) undo.push(() => { unmount(join(dataDir, "state")); });
-      const servers = options.profile === "production" ? await startServers(join(home, "servers")) : undefined;
+      const servers = options.profile === "production" ? await startServers() : undefined;
       if (servers !== undefined) undo.push(() => servers.stop());
       const model = await ChaosModel.start();
       undo.push(() => model.close());
