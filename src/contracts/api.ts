@@ -21,10 +21,13 @@ export type SessionView = z.infer<typeof SessionView>;
 export const JournalPage = z.object({ entries: z.array(JournalEntry), headRev: z.number().int() });
 export type JournalPage = z.infer<typeof JournalPage>;
 
-/** Actor method `readOutcome {key}` (event key) and `readDecision {decisionId}`. */
+/** How an event ends: as its run does, or `dead_lettered`: no session took it, and the letter has the reason. */
+export const EventEnd = z.enum([...RunOutcome.options, "dead_lettered"]);
+
+/** Actor method `readOutcome {key}` (event key) and `readDecision {decisionId}`. `unknown`: nobody has heard of the event. */
 export const EventOutcome = z.object({
   state: z.enum(["unknown", "accepted", "running", "ended"]),
-  runId: z.string().optional(), outcome: RunOutcome.optional(), code: z.string().optional(), rev: z.number().int().optional(),
+  runId: z.string().optional(), outcome: EventEnd.optional(), code: z.string().optional(), rev: z.number().int().optional(), deadLetterId: z.string().optional(),
 });
 export type EventOutcome = z.infer<typeof EventOutcome>;
 export const DecisionOutcome = z.object({ known: z.boolean(), verdict: z.string().optional(), rev: z.number().int().optional() });

@@ -22,8 +22,14 @@ export type PromptReceived = z.infer<typeof PromptReceived>;
 export const SessionCancel = z.object({ runId: z.string().optional(), reason: z.string().max(2000).default("") });
 export type SessionCancel = z.infer<typeof SessionCancel>;
 
-/** Data of SESSION_REDRIVE: the dead event as a new one (new id, expiry, causation). */
-export const SessionRedrive = z.object({ deadLetterId: z.string(), event: z.string(), redrive: z.number().int().min(1), reason: z.string().max(2000).default("") });
+/**
+ * Data of SESSION_REDRIVE. A dead event comes as a new one (new id, expiry, causation). A dead tool result or decision is delivered
+ * again as it was: it is signed, so it proves itself, and the session takes it only if it still fits.
+ */
+export const SessionRedrive = z.object({
+  deadLetterId: z.string(), event: z.string(), redrive: z.number().int().min(1), reason: z.string().max(2000).default(""),
+  as: z.enum(["event", "tool_result", "decision"]).default("event"),
+});
 export type SessionRedrive = z.infer<typeof SessionRedrive>;
 
 export const EVENT_ACCEPTED = "com.docket.event.accepted.v1";
@@ -32,8 +38,9 @@ export const RUN_ENDED = "com.docket.run.ended.v1";
 /** Data of EVENT_ACCEPTED, the session's receipt: the gateway drops its inbox row on it. */
 export const EventAccepted = z.object({
   tenant: z.string(), sessionId: z.string(), actorId: z.string(), key: z.string(), runId: z.string().optional(), rev: z.number().int(),
-  /** `accepted`, `duplicate`, or the problem code of a refusal that was recorded as a dead letter. */
+  /** `accepted`, `duplicate`, or the problem code of a refusal: recorded in the journal, or as the dead letter that is named. */
   verdict: z.string(),
+  deadLetterId: z.string().optional(),
 });
 export type EventAccepted = z.infer<typeof EventAccepted>;
 

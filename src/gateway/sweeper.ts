@@ -3,8 +3,9 @@
  * says that it has it. daprd can ack an event that no app ever got (DESIGN 7.10), so no ack is proof.
  *
  * Before a later publication the session is asked: if it knows the event, the receipt was lost and the row is dropped. An event
- * whose expiry passed long ago without any receipt is dead-lettered: its one outcome (I1, I9).
+ * whose expiry passed long ago without any receipt is dead-lettered: its one outcome (I1, I9), which the inbox then tells.
  */
+import type { EventOutcome } from "../contracts/api.js";
 import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../contracts/cloudevent.js";
 import { CHANNELS } from "../contracts/channels.js";
 import { actorIdOf, DEFAULT_TENANT, eventKeyOf, sha256Hex } from "../contracts/ids.js";
@@ -49,13 +50,16 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   // The claim comes first: of several replicas one publishes, and a crash in between only costs a pause.
   if (!(await deps.inbox.postpone(row, { publishedAtMs: nowMs, dueAtMs: nowMs + pauseMs(row.attempts + 1, deps.config) }))) return false;
   const actorId = envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? "");
-  if (row.attempts > 1 && (await isKnown(deps, actorId, envelope))) {
-    await deps.inbox.remove(row.key);
+  const known = row.attempts > 1 ? await outcomeOf(deps, actorId, envelope) : undefined;
+  if (known !== undefined && known.state !== "unknown") {
+    if (known.deadLetterId === undefined) await deps.inbox.remove(row.key);
+    else await deps.inbox.bury(row.key, { code: known.code ?? "", deadLetterId: known.deadLetterId });
     return false;
   }
   if (envelope.expirytime !== undefined && Date.parse(envelope.expirytime) + deps.config.giveUpAfterMs < nowMs) {
-    await deps.deadLetters.record(noReceipt(row, envelope, { actorId, nowMs }));
-    await deps.inbox.remove(row.key);
+    const letter = noReceipt(row, envelope, { actorId, nowMs });
+    await deps.deadLetters.record(letter);
+    await deps.inbox.bury(row.key, { code: letter.reason, deadLetterId: letter.deadLetterId });
     return false;
   }
   await deps.publisher.publish(envelope);
@@ -63,12 +67,12 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   return true;
 }
 
-async function isKnown(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<boolean> {
+async function outcomeOf(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<EventOutcome | undefined> {
   try {
-    return (await deps.sessions.readOutcome(actorId, eventKeyOf(envelope.source, envelope.id))).state !== "unknown";
+    return await deps.sessions.readOutcome(actorId, eventKeyOf(envelope.source, envelope.id));
   } catch (error) {
     deps.logger.debug({ actorId, ...errorFields(error) }, "the session could not be asked; the event is published again");
-    return false;
+    return undefined;
   }
 }
 

@@ -11,7 +11,7 @@ import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { inboxKeyOf } from "../in/accept.js";
-import type { DeadLetters, Inbox } from "../ports.js";
+import type { DeadEvent, DeadLetters, Inbox } from "../ports.js";
 import type { Feeds } from "./feeds.js";
 
 export interface DeliveryDeps {
@@ -23,7 +23,7 @@ export interface DeliveryDeps {
 }
 
 /** Whose event it was. */
-interface Receipt { readonly actorId: string; readonly key: string }
+interface Receipt { readonly actorId: string; readonly key: string; readonly dead?: DeadEvent }
 
 /** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
@@ -35,7 +35,9 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
     return "SUCCESS";
   }
   if (receipt === undefined) return "SUCCESS"; // a type of a newer version
-  await deps.inbox.remove(inboxKeyOf(receipt.actorId, receipt.key));
+  const row = inboxKeyOf(receipt.actorId, receipt.key);
+  if (receipt.dead === undefined) await deps.inbox.remove(row);
+  else await deps.inbox.bury(row, receipt.dead);
   deps.feeds.advance(receipt.actorId);
   return "SUCCESS";
 }
@@ -53,7 +55,10 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: s
 }
 
 function readReceipt(envelope: Envelope): Receipt | undefined {
-  if (envelope.type === EVENT_ACCEPTED) return EventAccepted.parse(JSON.parse(envelope.data));
+  if (envelope.type === EVENT_ACCEPTED) {
+    const { actorId, key, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
+    return { actorId, key, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
+  }
   if (envelope.type === RUN_ENDED) return RunEndedMessage.parse(JSON.parse(envelope.data));
   return undefined;
 }

@@ -10,6 +10,8 @@ import { createLogger } from "../../../src/platform/log.js";
 import { DeadLetters } from "../../../src/session/host/dead-letters.js";
 import type { SessionChannel, Target } from "../../../src/session/host/deliveries.js";
 import { LEDGER_HORIZON_MS, Router } from "../../../src/session/host/router.js";
+import { Refusals } from "../../../src/session/host/refusals.js";
+import { MemorySessionStore } from "../../support/memory-session-store.js";
 import { FakeBus, prompt, SESSION, World } from "./support.js";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
@@ -19,8 +21,9 @@ function make() {
   const bus = new FakeBus();
   const delivered: { target: Target; channel: SessionChannel; text: string }[] = [];
   const way = { fails: undefined as Error | undefined };
+  const deadLetters = new DeadLetters(bus, { nowMs: () => NOW });
   const router = new Router({
-    catalog, deadLetters: new DeadLetters(bus, { nowMs: () => NOW }), logger: createLogger("test", "silent"), nowMs: () => NOW,
+    catalog, deadLetters, refusals: new Refusals({ store: new MemorySessionStore(), bus, deadLetters, clock: { nowMs: () => NOW } }), logger: createLogger("test", "silent"), nowMs: () => NOW,
     deliver: async (target, channel, text) => { if (way.fails !== undefined) throw way.fails; delivered.push({ target, channel, text }); },
   });
   return { bus, delivered, router, way };
