@@ -3,7 +3,7 @@
  * and results (tool results), decisions (approvals resolved). Everything ends in a commit, a no-op, or a dead letter
  * with its reason; a failure of the way throws and the broker repeats it (DESIGN 3).
  */
-import { parseEnvelope, principalOf, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
+import { MAX_COMMAND_BYTES, parseEnvelope, principalOf, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
 import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
@@ -44,7 +44,7 @@ export class Deliveries {
 
   /** Handles the raw text of a delivery. Throws Problem (retryable) for failures of the way. */
   async handle(target: Target, channel: SessionChannel, text: string): Promise<Delivered> {
-    const envelope = parseEnvelope(text);
+    const envelope = parseEnvelope(text, MAX_COMMAND_BYTES); // the router has judged its size
     try {
       return await this.#deliver(target, channel, envelope);
     } catch (error) {

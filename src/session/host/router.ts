@@ -4,9 +4,9 @@
  * are acked; when the actor cannot be reached the broker repeats (DESIGN 3: failures of the way).
  */
 import { z } from "zod";
-import { parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
+import { assertSize, MAX_COMMAND_BYTES, MAX_EVENT_BYTES, parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
 import { actorIdOf, DEFAULT_TENANT } from "../../contracts/ids.js";
-import { RESERVED_TYPE_PREFIX, PROMPT_RECEIVED, type DeliveryStatus } from "../../contracts/messages.js";
+import { RESERVED_TYPE_PREFIX, PROMPT_RECEIVED, SESSION_REDRIVE, type DeliveryStatus } from "../../contracts/messages.js";
 import { Problem } from "../../contracts/problems.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { routeEvent } from "../../agent/route.js";
@@ -38,7 +38,8 @@ export class Router {
     let envelope: Envelope | undefined;
     let target: Target;
     try {
-      envelope = parseEnvelope(text);
+      envelope = parseEnvelope(text, MAX_COMMAND_BYTES);
+      if (envelope.type !== SESSION_REDRIVE) assertSize(text, MAX_EVENT_BYTES);
       target = this.#target(channel, envelope);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
