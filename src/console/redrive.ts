@@ -14,8 +14,8 @@
 import { z } from "zod";
 import type { DeadLetterItem } from "../contracts/api.js";
 import { parseEnvelope, serializeEnvelope, EnvelopeAttributes, type Envelope } from "../contracts/cloudevent.js";
-import { PendingApproval } from "../contracts/decisions.js";
-import { JournalAppended } from "../contracts/journal.js";
+import { APPROVAL_PENDING, PendingApproval } from "../contracts/decisions.js";
+import { JOURNAL_APPENDED, JournalAppended } from "../contracts/journal.js";
 import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_REDRIVE, type DeadLetter, type SessionRedrive } from "../contracts/messages.js";
 import { Problem } from "../contracts/problems.js";
 import type { Authenticated } from "../platform/apikeys.js";
@@ -43,7 +43,7 @@ export function planRedrive(item: DeadLetterItem, request: RedriveRequest, calle
 }
 
 function fitting(letter: DeadLetter, kind: "journal" | "approval", text: string): string {
-  const read = kind === "journal" ? readData(text, JournalAppended) : readData(text, PendingApproval);
+  const read = kind === "journal" ? readData(text, JournalAppended, JOURNAL_APPENDED) : readData(text, PendingApproval, APPROVAL_PENDING);
   if (read.ok) return text;
   throw new Problem("validation_failed", `dead letter ${letter.deadLetterId} does not fit as ${kind}: ${read.message}`, { hint: "redrive it with an edited payload, or with the version of Docket that knows it" });
 }

@@ -67,7 +67,7 @@ export const DEAD_LETTERED = "com.docket.deadletter.recorded.v1";
 export const DeadLetterKind = z.enum(["event", "tool_request", "tool_result", "decision", "journal", "approval", "unreadable"]);
 export type DeadLetterKind = z.infer<typeof DeadLetterKind>;
 
-/** Data of DEAD_LETTERED. `payload` is what arrived, byte for byte as text (base64 where it was not UTF-8). */
+/** Data of DEAD_LETTERED. `payload` is what arrived, byte for byte as text (base64 where it was not UTF-8). `gzip` (as base64): on the way only. */
 export const DeadLetter = z.object({
   deadLetterId: z.string(),
   kind: DeadLetterKind,
@@ -82,7 +82,7 @@ export const DeadLetter = z.object({
   /** Attributes of the dead event, where it was readable. */
   envelope: EnvelopeAttributes.partial().optional(),
   payload: z.string(),
-  payloadEncoding: z.enum(["utf8", "base64"]),
+  payloadEncoding: z.enum(["utf8", "base64", "gzip"]),
   firstFailedAtMs: z.number().int(), lastFailedAtMs: z.number().int(),
 });
 export type DeadLetter = z.infer<typeof DeadLetter>;

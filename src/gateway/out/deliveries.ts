@@ -27,14 +27,13 @@ interface Receipt { readonly actorId: string; readonly key: string; readonly dea
 
 /** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
-  let receipt: Receipt | undefined;
+  let receipt: Receipt;
   try {
     receipt = readReceipt(parseEnvelope(text));
   } catch (error) {
     await deps.deadLetters.record(unreadable(deps, text, error));
     return "SUCCESS";
   }
-  if (receipt === undefined) return "SUCCESS"; // a type of a newer version
   const row = inboxKeyOf(receipt.actorId, receipt.key);
   if (receipt.dead === undefined) await deps.inbox.remove(row);
   else await deps.inbox.bury(row, receipt.dead);
@@ -54,13 +53,13 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: s
   return "SUCCESS";
 }
 
-function readReceipt(envelope: Envelope): Receipt | undefined {
+function readReceipt(envelope: Envelope): Receipt {
   if (envelope.type === EVENT_ACCEPTED) {
     const { actorId, key, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
     return { actorId, key, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
   }
   if (envelope.type === RUN_ENDED) return RunEndedMessage.parse(JSON.parse(envelope.data));
-  return undefined;
+  throw new Problem("unknown_type", `${envelope.type} is neither a receipt nor a run's end that this version knows`);
 }
 
 function unreadable(deps: DeliveryDeps, text: string, error: unknown): DeadLetter {

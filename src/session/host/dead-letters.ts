@@ -8,6 +8,7 @@ import { attributesOf, type Envelope } from "../../contracts/cloudevent.js";
 import { sha256Hex } from "../../contracts/ids.js";
 import { DEAD_LETTERED, type DeadLetter, type DeadLetterKind } from "../../contracts/messages.js";
 import type { Clock } from "../../platform/clock.js";
+import { packed } from "../../platform/letter-parcel.js";
 import type { Bus } from "./ports.js";
 
 export interface DeadLetterInput {
@@ -46,6 +47,6 @@ export class DeadLetters {
       ...(input.actorId === undefined ? {} : { actorId: input.actorId }),
       ...(input.envelope === undefined ? {} : { envelope: attributesOf(input.envelope) }),
     };
-    await this.bus.publish("deadLetters", { specversion: "1.0", id: deadLetterId, source: "docket://sessions", type: DEAD_LETTERED, ...(input.sessionId === undefined ? {} : { subject: input.sessionId }), data: JSON.stringify(letter) });
+    await this.bus.publish("deadLetters", { specversion: "1.0", id: deadLetterId, source: "docket://sessions", type: DEAD_LETTERED, ...(input.sessionId === undefined ? {} : { subject: input.sessionId }), data: JSON.stringify(packed(letter)) });
   }
 }

@@ -4,9 +4,9 @@
  * with its reason; a failure of the way throws and the broker repeats it (DESIGN 3).
  */
 import { MAX_COMMAND_BYTES, parseEnvelope, principalOf, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
-import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
+import { APPROVAL_RECEIVED, DECISION_MADE, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
+import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
@@ -91,6 +91,8 @@ export class Deliveries {
 
   /** An input event. The receipt lets the gateway drop its inbox row (DESIGN 7.10); a repetition repeats it. */
   async #receive(target: Target, event: Envelope, delivered: Envelope): Promise<Delivered> {
+    if (event.type === PROMPT_RECEIVED) read(PromptReceived, event);
+    else if (event.type.startsWith(RESERVED_TYPE_PREFIX)) throw new Problem("unknown_type", `${event.type} is neither a prompt nor a command that this version knows`);
     const routed = routeEvent([...this.service.deps.catalog.agents.values()], event, { defaultAgent: this.service.deps.catalog.defaultAgent });
     if (!routed.ok) throw routed.problem;
     const outcome = await this.service.run(target.actorId, receiveEvent(this.service.source, { ...target, agent: routed.agent.name }, event));
@@ -109,7 +111,6 @@ export class Deliveries {
     if (as !== "event") return await this.#deliver(target, REDRIVEN_CHANNELS[as], parseEnvelope(event));
     const anew = redrivenEnvelope(command);
     if (anew.type === SESSION_CANCEL || anew.type === SESSION_CLOSE) return await this.#stopSession(target, anew);
-    if (anew.type.startsWith(RESERVED_TYPE_PREFIX) && anew.type !== PROMPT_RECEIVED) throw new Problem("reserved_type", `${anew.type} is between Docket's own apps and is not redriven`);
     return await this.#receive(target, anew, command);
   }
 
@@ -142,7 +143,7 @@ export class Deliveries {
       const claim = read(ToolClaim, envelope);
       return settledIn(target, envelope, await this.service.run(target.actorId, (context) => inSession(context.state, { ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
     }
-    if (envelope.type !== TOOL_COMPLETED) throw new Problem("validation_failed", `${envelope.type} is not a tool claim or result`);
+    if (envelope.type !== TOOL_COMPLETED) throw new Problem("unknown_type", `${envelope.type} is not a tool claim or result that this version knows`);
     const result = read(ToolResult, envelope);
     const claims = await this.service.deps.results.verify(result.proof, this.service.deps.clock.nowMs());
     if (claims.sub !== target.actorId || claims.jti !== result.callId || claims.try !== result.try || claims.outcome !== result.outcome || claims.outputDigest !== argsDigest(result.output)) {
@@ -164,6 +165,7 @@ export class Deliveries {
 
   /** I10: signature, person, digest, version and state are checked; a refusal changes nothing and is recorded. */
   async #decision(target: Target, envelope: Envelope): Promise<Delivered> {
+    if (envelope.type !== DECISION_MADE) throw new Problem("unknown_type", `${envelope.type} is not a decision that this version knows`);
     const made = read(DecisionMade, envelope);
     const claims = await this.service.deps.decisions.verify(made.decision, this.service.deps.clock.nowMs());
     if (claims.sub !== target.actorId || claims.approvalId !== made.approvalId) throw new Problem("bad_signature", `decision ${claims.jti} was signed for another session or approval`);

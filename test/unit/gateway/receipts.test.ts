@@ -46,6 +46,7 @@ describe("responses", () => {
     await prompt();
     expect(await gw.gateway.handleResponse(receipt("0".repeat(32)))).toBe("SUCCESS");
     expect(await gw.gateway.handleResponse(message("com.docket.something.new.v1", {}))).toBe("SUCCESS");
+    expect(gw.deadLetters.letters).toMatchObject([{ reason: "unknown_type" }]);
     expect(await waiting()).toBe(1);
   });
 

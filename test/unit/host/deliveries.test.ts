@@ -37,7 +37,7 @@ describe("dead letters: SUCCESS, with the reason and the bytes as they came", ()
     { name: "a redrive of what is not JSON", channel: "tasks", reason: "not_json", kind: "event", receipt: true, make: () => command(SESSION_REDRIVE, "c", { deadLetterId: "d", redrive: 1, event: "{" }) },
     { name: "a redrive of what is no event", channel: "tasks", reason: "not_a_cloudevent", kind: "event", receipt: true, make: () => command(SESSION_REDRIVE, "c", { deadLetterId: "d", redrive: 1, event: "{}" }) },
     { name: "an event for an agent that nobody knows", channel: "tasks", reason: "agent_unknown", kind: "event", receipt: true, make: () => prompt("a", "a", { agent: "ecko" }) },
-    { name: "a tool report of an unknown type", channel: "toolResults", reason: "validation_failed", kind: "tool_result", make: () => report("com.docket.tool.shrugged.v1", addressed) },
+    { name: "a tool report of an unknown type", channel: "toolResults", reason: "unknown_type", kind: "tool_result", make: () => report("com.docket.tool.shrugged.v1", addressed) },
     { name: "a claim that does not fit", channel: "toolResults", reason: "validation_failed", kind: "tool_result", make: () => report(TOOL_CLAIMED, { ...addressed, callId: 7 }) },
     { name: "a result that does not fit", channel: "toolResults", reason: "validation_failed", kind: "tool_result", make: () => report(TOOL_COMPLETED, { ...addressed, outcome: "great" }) },
     { name: "a result whose proof is no signature", channel: "toolResults", reason: "bad_signature", kind: "tool_result", before: lookingUp, make: () => resultOf(world.bus.requests[0]!, { proof: "forged" }) },

@@ -219,6 +219,6 @@ describe("a redrive", () => {
     await host.take("tasks", redrive("r1", { deadLetterId: "dl_1", event: serializeEnvelope(command(SESSION_CANCEL, "c", { reason: "stop" })) }));
     expect(world.events("CancelRequested")).toHaveLength(1);
     await host.take("tasks", redrive("r2", { deadLetterId: "dl_2", event: serializeEnvelope(redrive("r0", { deadLetterId: "dl_0", event: "{}" })) }));
-    expect(world.bus.letters.at(-1)).toMatchObject({ reason: "reserved_type" });
+    expect(world.bus.letters.at(-1)).toMatchObject({ reason: "unknown_type" });
   });
 });

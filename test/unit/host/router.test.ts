@@ -6,6 +6,7 @@ import { actorIdOf } from "../../../src/contracts/ids.js";
 import { SESSION_CANCEL } from "../../../src/contracts/messages.js";
 import { Problem } from "../../../src/contracts/problems.js";
 import { TOOL_COMPLETED } from "../../../src/contracts/tools.js";
+import { unpacked } from "../../../src/platform/letter-parcel.js";
 import { createLogger } from "../../../src/platform/log.js";
 import { DeadLetters } from "../../../src/session/host/dead-letters.js";
 import type { SessionChannel, Target } from "../../../src/session/host/deliveries.js";
@@ -65,7 +66,7 @@ describe("router", () => {
     expect(await router.handle(channel, text)).toBe("SUCCESS");
     expect(delivered).toEqual([]);
     expect(bus.letters).toHaveLength(1);
-    const [letter] = bus.letters;
+    const [letter] = bus.letters.map(unpacked);
     expect(letter).toMatchObject({ reason, payload: text, app: "sessions" });
     const readable = reason !== "not_json" && reason !== "not_a_cloudevent" && text.length < 1_000_000;
     expect(letter?.kind).toBe(readable ? { tasks: "event", toolResults: "tool_result", approvalsResolved: "decision" }[channel] : "unreadable");
