@@ -44,7 +44,7 @@ export async function runClaimed(deps: RunDeps, run: ClaimedRun): Promise<void> 
     },
   });
   try {
-    const execution = await deps.execute(run.tool, run.request, { ...deps, ...deps.settings, stop: stop.signal }, run.reconcile);
+    const execution = await deps.execute(run.tool, run.request, { ...deps, ...deps.settings, fence: run.claim.fence, stop: stop.signal }, run.reconcile);
     const result = await store(deps, run, execution.outcome);
     if (effects === "once" && execution.late !== undefined) listen(deps, run, execution.late);
     if (result !== undefined) deps.later(deps.publisher.publishUntilTaken(result, deps.end));
