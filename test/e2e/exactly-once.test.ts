@@ -2,7 +2,7 @@
  * I1, I6 on the real runtime: the shipped PostgreSQL tool's worker is killed between effect and result; a session's host is killed
  * while a try waits for its time; broker and store are away for longer than many retries; a session is flooded.
  */
-import { existsSync, mkdirSync, mkdtempSync, readFileSync, copyFileSync, renameSync, rmSync } from "node:fs";
+import { copyFileSync, existsSync, mkdirSync, mkdtempSync, readFileSync, renameSync, rmSync } from "node:fs";
 import { join } from "node:path";
 import Database from "better-sqlite3";
 import pg from "pg";
@@ -108,7 +108,7 @@ describe("an outage", () => {
   it("of the session store, longer than many retries: nothing is dead-lettered, everything is handled afterwards", async () => {
     const before = (await docket.deadLetters()).length;
     // Another process holds the write lock: every commit of the session store fails.
-    const lock = new Database(join(docket.dataDir, "sessions.db"));
+    const lock = new Database(join(docket.dataDir, "state/sessions.db"), { fileMustExist: true });
     lock.exec("BEGIN IMMEDIATE");
     const accepted = await send(4, "locked");
     const pause = Date.now();
