@@ -12,7 +12,7 @@ import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { inboxKeyOf } from "../in/accept.js";
 import type { Lanes } from "../lanes.js";
-import type { DeadLetters, Inbox } from "../ports.js";
+import type { DeadEvent, DeadLetters, Inbox } from "../ports.js";
 import type { Feeds } from "./feeds.js";
 
 export interface DeliveryDeps {
@@ -25,21 +25,21 @@ export interface DeliveryDeps {
 }
 
 /** Whose event it was. */
-interface Receipt { readonly actorId: string; readonly key: string }
+interface Receipt { readonly actorId: string; readonly key: string; readonly dead?: DeadEvent }
 
 /** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
-  let receipt: Receipt | undefined;
+  let receipt: Receipt;
   try {
     receipt = readReceipt(parseEnvelope(text));
   } catch (error) {
     await deps.deadLetters.record(unreadable(deps, text, error));
     return "SUCCESS";
   }
-  if (receipt === undefined) return "SUCCESS"; // a type of a newer version
-  const rowKey = inboxKeyOf(receipt.actorId, receipt.key);
-  await deps.inbox.remove(rowKey);
-  deps.lanes.leave(receipt.actorId, rowKey);
+  const row = inboxKeyOf(receipt.actorId, receipt.key);
+  if (receipt.dead === undefined) await deps.inbox.remove(row);
+  else await deps.inbox.bury(row, receipt.dead);
+  deps.lanes.leave(receipt.actorId, row);
   deps.feeds.advance(receipt.actorId);
   return "SUCCESS";
 }
@@ -61,10 +61,13 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger"
   return "SUCCESS";
 }
 
-function readReceipt(envelope: Envelope): Receipt | undefined {
-  if (envelope.type === EVENT_ACCEPTED) return EventAccepted.parse(JSON.parse(envelope.data));
+function readReceipt(envelope: Envelope): Receipt {
+  if (envelope.type === EVENT_ACCEPTED) {
+    const { actorId, key, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
+    return { actorId, key, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
+  }
   if (envelope.type === RUN_ENDED) return RunEndedMessage.parse(JSON.parse(envelope.data));
-  return undefined;
+  throw new Problem("unknown_type", `${envelope.type} is neither a receipt nor a run's end that this version knows`);
 }
 
 function unreadable(deps: DeliveryDeps, text: string, error: unknown): DeadLetter {

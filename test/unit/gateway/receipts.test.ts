@@ -24,6 +24,18 @@ describe("responses", () => {
     expect(await waiting()).toBe(0);
   });
 
+  it("remembers that an event is dead, which its sender then reads, also while no actor answers", async () => {
+    const { eventKey, runId } = await prompt();
+    const dead = message(EVENT_ACCEPTED, { tenant: "acme", sessionId: "ord-1", actorId: ACTOR, key: eventKey, rev: 0, verdict: "mailbox_full", deadLetterId: "dl_1" });
+    for (let n = 0; n < 2; n += 1) expect(await gw.gateway.handleResponse(dead)).toBe("SUCCESS");
+    expect(await waiting()).toBe(0);
+    const outcome = async (): Promise<unknown> => (await fetch(`${gw.url}/v1/sessions/ord-1/events/${eventKey}`, { headers: { authorization: `Bearer ${gw.keys.all}` } })).json();
+    const expected = { state: "ended", runId, outcome: "dead_lettered", code: "mailbox_full", deadLetterId: "dl_1" };
+    expect(await outcome()).toEqual(expected);
+    gw.sessions.down = true;
+    expect(await outcome()).toEqual(expected);
+  });
+
   it("drops it on the run's end too, when the receipt was lost", async () => {
     const { eventKey, runId } = await prompt();
     await gw.gateway.handleResponse(message(RUN_ENDED, { tenant: "acme", sessionId: "ord-1", actorId: ACTOR, agent: "a", runId, key: eventKey, outcome: "completed", text: "", rev: 9, endedAtMs: 1 }));
@@ -34,6 +46,7 @@ describe("responses", () => {
     await prompt();
     expect(await gw.gateway.handleResponse(receipt("0".repeat(32)))).toBe("SUCCESS");
     expect(await gw.gateway.handleResponse(message("com.docket.something.new.v1", {}))).toBe("SUCCESS");
+    expect(gw.deadLetters.letters).toMatchObject([{ reason: "unknown_type" }]);
     expect(await waiting()).toBe(1);
   });
 
