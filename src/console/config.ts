@@ -18,6 +18,12 @@ export const ConsoleConfig = z.object({
     batch: count(50, "Most sessions nudged at one look"),
     backoffCapMs: ms(3_600_000, "Longest pause between nudges of one session"),
   }).prefault({}),
+  check: z.object({
+    everyMs: ms(2_000, "Pause between looks for sessions whose journal is to be checked"),
+    quietMs: ms(5_000, "A session's journal is checked when nothing of it arrived for this long"),
+    sinceMs: ms(3_600_000, "At its start the console checks the sessions that it saw move in this time before its end"),
+    batch: count(100, "Most sessions checked at one look"),
+  }).prefault({}),
   retention: z.object({
     everyMs: ms(3_600_000, "Pause between clean-ups"),
     decidedMs: ms(90 * 86_400_000, "How long closed approvals and settled dead letters are kept"),

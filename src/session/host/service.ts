@@ -110,6 +110,8 @@ export class SessionService {
       // Looked at after a turn, so that a commit which is just being made with this reminder is not robbed of it.
       const stale = after.status === "NEW" || after.guard.generation !== generation || !after.guard.armed;
       if (stale) this.#guards.release(actorId, generation);
+      // Its host may have died between its last commit and saying so.
+      if (stale && after.status !== "NEW") await this.#effects.announceHead(after);
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
     }

@@ -179,6 +179,16 @@ describe("a session's guard", () => {
     expect(world.reminders.names).toEqual(["guard-2"]);
   });
 
+  it("left behind by a host that died after its last commit says that commit's entry again", async () => {
+    await host.take("tasks", prompt("a"));
+    await pass(1_000);
+    await world.reminders.fire(host);
+    const { rev } = world.state;
+    world.bus.sent.length = 0;
+    await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    expect(world.bus.sent.filter(({ channel }) => channel === "journal").map(({ envelope }) => envelope.id)).toEqual([`${ACTOR}:${String(rev)}`]);
+  });
+
   it("that is left over where no session came to be removes itself", async () => {
     world.store.failNext("before");
     expect(await host.take("tasks", prompt("a"))).toBe("RETRY");
