@@ -13,8 +13,8 @@ export const ConsoleConfig = z.object({
   rateLimitPerMinute: count(1_200, "Requests per minute and client address"),
   bodyLimitBytes: count(512 * 1024, "Largest request body"),
   nudge: z.object({
-    everyMs: ms(10_000, "Pause between looks for sessions that missed their due time"),
-    overdueMs: ms(15_000, "A session is nudged when its due time passed by this much"),
+    everyMs: ms(3_000, "Pause between looks for sessions that missed their due time"),
+    overdueMs: ms(5_000, "A session is nudged when its due time passed by this much"),
     batch: count(50, "Most sessions nudged at one look"),
     backoffCapMs: ms(3_600_000, "Longest pause between nudges of one session"),
   }).prefault({}),

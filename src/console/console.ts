@@ -68,7 +68,7 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
 }
 
 /** Runs `work` again and again with a pause between; a failure is logged and the next round comes all the same. */
-function repeat(what: string, everyMs: number, work: () => Promise<void>, logger: ConsoleDeps["logger"]): { start(): void; stop(): Promise<void> } {
+function repeat(what: string, everyMs: number, work: () => Promise<void>, logger: ConsoleDeps["logger"]): { readonly start: () => void; readonly stop: () => Promise<void> } {
   let timer: NodeJS.Timeout | undefined;
   let working: Promise<void> = Promise.resolve();
   let stopped = false;
@@ -80,7 +80,7 @@ function repeat(what: string, everyMs: number, work: () => Promise<void>, logger
   };
   return {
     start: schedule,
-    async stop() {
+    stop: async () => {
       stopped = true;
       clearTimeout(timer);
       await working;

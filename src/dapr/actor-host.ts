@@ -58,7 +58,7 @@ export async function startActorHost(options: ActorHostOptions): Promise<ActorHo
       daprHost: "127.0.0.1", daprPort: String(options.daprHttpPort), communicationProtocol: CommunicationProtocolEnum.HTTP,
       logger: { service: sdkLog(logger) },
       // Idle longer than any turn (trap 25); reminders wake a session that was put away.
-      actor: { actorIdleTimeout: "10m", drainOngoingCallTimeout: "5s", drainRebalancedActors: true, reentrancy: { enabled: false } },
+      actor: { actorIdleTimeout: "10m", drainOngoingCallTimeout: "2s", drainRebalancedActors: true, reentrancy: { enabled: false } },
     },
   });
   await server.actor.init();

@@ -3,7 +3,10 @@
  * calls, the next event of the mailbox, wake-ups. Every outcome returns as a new command.
  *
  * Rows for tool requests and approvals stay until there is evidence (claim, result, receipt, decision); responses
- * and dead letters are confirmed after a successful publish, together, a moment later: the guard repeats what was lost.
+ * and dead letters are cleared after a successful publish by the next commit: the guard repeats what was lost.
+ *
+ * The guard's reminder is for a host that dies; the process that made the last commit watches the session itself, so that
+ * neither a late scheduler nor one that has stopped firing holds anything up.
  */
 import type { Envelope } from "../../contracts/cloudevent.js";
 import { JOURNAL_APPENDED, type JournalAppended, type JournalEntry } from "../../contracts/journal.js";
@@ -12,19 +15,21 @@ import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { effectsOf } from "../core/effects.js";
 import { summaryOf } from "../core/summary.js";
-import type { OpenSession } from "../core/state.js";
+import { GUARD_BUSY_MS, GUARD_PARKED_MS } from "../core/limits.js";
+import { guardIsIdle } from "../core/rest.js";
+import type { OpenSession, SessionState } from "../core/state.js";
 import type { ModelRunner } from "./model-runner.js";
 import type { Bus, GrantSigner } from "./ports.js";
 import type { Guards } from "./guard.js";
 import { publicationOf } from "./publications.js";
 import type { TurnOutcome } from "./turn.js";
 
-const CONFIRM_AFTER_MS = 300;
 const ABORT_PATIENCE_MS = 500;
 /** A wake-up in memory makes due work prompt; the guard makes it certain. Farther ones are left to the guard. */
 const MAX_WAKE_MS = 60_000;
 
 export interface EffectsDeps {
+  readonly host: string;
   readonly bus: Bus;
   readonly guards: Guards;
   readonly signer: GrantSigner;
@@ -33,16 +38,15 @@ export interface EffectsDeps {
   readonly logger: Logger;
   readonly entries: (actorId: string, fromRev: number, toRev: number) => Promise<JournalEntry[]>;
   readonly readBlob: (key: string) => Promise<string | undefined>;
-  readonly tick: (actorId: string) => Promise<void>;
+  readonly tick: (actorId: string) => Promise<SessionState>;
   readonly takeNext: (actorId: string) => Promise<void>;
-  readonly confirm: (actorId: string, rowIds: readonly string[]) => Promise<void>;
 }
 
 export class Effects {
   /** Published rows that no commit has cleared yet. */
   readonly #published = new Map<string, Set<string>>();
-  /** Sessions whose published rows are confirmed in a moment. */
-  readonly #confirming = new Set<string>();
+  /** Sessions with a guard that were quiet since: looked at after a guard's period. */
+  readonly #watches = new Map<string, NodeJS.Timeout>();
   readonly #wakes = new Map<string, { atMs: number; timer: NodeJS.Timeout }>();
   #stopped = false;
 
@@ -54,7 +58,8 @@ export class Effects {
     if (entry === undefined || after.status === "NEW") return;
     this.#forgetCleared(after.actorId, entry);
     const work: Promise<void>[] = [this.#announce(after, entry)];
-    for (const event of entry.events) if (event.type === "GuardReleased") this.deps.guards.release(after.actorId, event.generation);
+    for (const event of entry.events) if (event.type === "GuardReleased") this.#releaseGuard(outcome.before, event.generation);
+    this.#watch(after);
     let aborted: Promise<void> | undefined;
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
       switch (effect.type) {
@@ -78,11 +83,17 @@ export class Effects {
     for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) await this.#announce(state, entry);
   }
 
+  /** Says the latest entry again where another host committed it: that one may have died before it had said so. */
+  async announceForeignHead(state: OpenSession): Promise<void> {
+    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) if (entry.host !== this.deps.host) await this.#announce(state, entry);
+  }
+
   /** Forgets timers at shutdown; what they were for is the guard's. */
   stop(): void {
     this.#stopped = true;
-    for (const { timer } of this.#wakes.values()) clearTimeout(timer);
+    for (const timer of [...this.#watches.values(), ...[...this.#wakes.values()].map(({ timer }) => timer)]) clearTimeout(timer);
     this.#wakes.clear();
+    this.#watches.clear();
   }
 
   async #announce(state: OpenSession, entry: JournalEntry): Promise<void> {
@@ -110,30 +121,43 @@ export class Effects {
     try {
       const publication = await publicationOf(state, row, { entries: (from, to) => this.deps.entries(state.actorId, from, to), readBlob: this.deps.readBlob, signer: this.deps.signer });
       if (publication !== undefined) await this.deps.bus.publish(publication.channel, publication.envelope);
-      if (row.kind === "response" || row.kind === "dead_letter") this.#confirmLater(state.actorId, rowId);
+      if (row.kind === "response" || row.kind === "dead_letter") this.#notePublished(state.actorId, rowId);
     } catch (error) {
       this.deps.logger.warn({ actorId: state.actorId, rowId, ...errorFields(error) }, "a publication failed; the guard repeats it");
     }
   }
 
-  /** The next commit of the session clears the row; where none comes soon, one is made for it. */
-  #confirmLater(actorId: string, rowId: string): void {
+  /** The next commit of the session clears the row; where none comes soon, the watch makes one. */
+  #notePublished(actorId: string, rowId: string): void {
     const waiting = this.#published.get(actorId);
     if (waiting === undefined) this.#published.set(actorId, new Set([rowId]));
     else waiting.add(rowId);
-    if (this.#confirming.has(actorId)) return;
-    this.#confirming.add(actorId);
-    setTimeout(() => {
-      this.#confirming.delete(actorId);
-      const rowIds = this.published(actorId);
-      if (rowIds.length > 0) this.#later("confirm", actorId, () => this.#confirm(actorId, rowIds));
-    }, CONFIRM_AFTER_MS);
   }
 
-  /** Rows that another publish or host has cleared meanwhile make no commit: they are forgotten all the same. */
-  async #confirm(actorId: string, rowIds: readonly string[]): Promise<void> {
-    await this.deps.confirm(actorId, rowIds);
-    this.#forget(actorId, rowIds);
+  /** A fast guard's reminder is removed by its next tick, which finds it stale: soon, and never while it is due. */
+  #releaseGuard(before: SessionState, generation: number): void {
+    if (before.status !== "NEW" && before.guard.periodMs === GUARD_PARKED_MS) this.deps.guards.release(before.actorId, generation);
+    else if (before.status !== "NEW") this.deps.guards.forget(before.actorId, generation);
+  }
+
+  /** Ticks a session whose guard is armed when it has been quiet for a period; farther deadlines are the reminder's. */
+  #watch(state: OpenSession): void {
+    clearTimeout(this.#watches.get(state.actorId));
+    this.#watches.delete(state.actorId);
+    const { guard, actorId } = state;
+    if (this.#stopped || !guard.armed || (guard.periodMs === GUARD_PARKED_MS && !guardIsIdle(state))) return;
+    this.#watches.set(actorId, setTimeout(() => {
+      this.#watches.delete(actorId);
+      this.#later("watch", actorId, async () => {
+        try {
+          const after = await this.deps.tick(actorId);
+          if (after.status !== "NEW") this.#watch(after);
+        } catch (error) {
+          this.#watch(state);
+          throw error;
+        }
+      });
+    }, Math.min(guard.periodMs, GUARD_BUSY_MS)));
   }
 
   #forgetCleared(actorId: string, entry: JournalEntry): void {
@@ -154,7 +178,7 @@ export class Effects {
     if (earlier !== undefined) clearTimeout(earlier.timer);
     const timer = setTimeout(() => {
       this.#wakes.delete(actorId);
-      this.#later("wake", actorId, () => this.deps.tick(actorId));
+      this.#later("wake", actorId, async () => { await this.deps.tick(actorId); });
     }, Math.max(10, delayMs + 5));
     this.#wakes.set(actorId, { atMs, timer });
   }

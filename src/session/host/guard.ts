@@ -5,7 +5,7 @@
  * a crash) must not stop every new session: the first commit that meets it waits a moment, the others go on at once, and
  * one loop registers what is wanted when it is back. Until then this process and the console's nudges are the net.
  *
- * A reminder is removed a while after its last tick, never while one may be due. The scheduler of 1.14 (go-etcd-cron 0.2.3)
+ * A reminder is removed a while after a tick that found it released, never while one may be due. The scheduler of 1.14 (go-etcd-cron 0.2.3)
  * stops firing anything for good when a job becomes due while it is being deleted: after an outage missed ticks come one
  * right after the other, so removing a guard from within its tick met exactly that.
  */
@@ -39,6 +39,8 @@ export class Guards {
   readonly #wanted = new Map<string, GuardPlan>();
   /** Released reminders that are about to be removed, by actor and generation. */
   readonly #removals = new Map<string, NodeJS.Timeout>();
+  /** Plans that were released or replaced while they were being registered. */
+  readonly #released = new WeakSet<GuardPlan>();
   /** The scheduler has used up our patience; nobody waits for it until it has taken a guard again. */
   #away = false;
   #recovering = false;
@@ -48,6 +50,8 @@ export class Guards {
 
   /** Resolves when the reminder is registered, or when the scheduler has used up our patience. Never rejects. */
   async arm(actorId: string, plan: GuardPlan): Promise<void> {
+    const replaced = this.#wanted.get(actorId);
+    if (replaced !== undefined && replaced.generation !== plan.generation) this.#released.add(replaced);
     this.#wanted.set(actorId, plan);
     this.#cancelRemoval(removalKey(actorId, plan.generation));
     if (this.#away) return;
@@ -60,8 +64,16 @@ export class Guards {
 
   /** Removes a generation's reminder soon; each further tick of it puts that off. What a dying host leaves behind removes itself at its next tick. */
   release(actorId: string, generation: number): void {
-    if (this.#wanted.get(actorId)?.generation === generation) this.#wanted.delete(actorId);
+    this.forget(actorId, generation);
     this.#removeAfter(REMOVE_AFTER_MS, actorId, generation, 1);
+  }
+
+  /** A generation that was released is not registered any more; a reminder that is there is left to its next tick. */
+  forget(actorId: string, generation: number): void {
+    const plan = this.#wanted.get(actorId);
+    if (plan?.generation !== generation) return;
+    this.#released.add(plan);
+    this.#wanted.delete(actorId);
   }
 
   stop(): void {
@@ -93,6 +105,11 @@ export class Guards {
       this.logger.warn({ actorId, generation, attempt, ...errorFields(error) }, "a released guard's reminder was not removed; trying on, or its next tick does it");
       if (attempt < REMOVE_TRIES) this.#removeAfter(REMOVE_AGAIN_MS, actorId, generation, attempt + 1);
     });
+  }
+
+  /** Its removal may have come before its registration, and a slow guard's next tick is days away. */
+  #removeReleased(actorId: string, plan: GuardPlan): void {
+    if (this.#released.has(plan)) this.#removeAfter(REMOVE_AFTER_MS, actorId, plan.generation, 1);
   }
 
   async #register(actorId: string, plan: GuardPlan): Promise<void> {
@@ -132,8 +149,10 @@ export class Guards {
       await this.reminders.set(actorId, nameOf(generation), { dueMs, periodMs, data: JSON.stringify({ purpose: "guard", generation }) });
     } catch (error) {
       this.logger.warn({ actorId, generation, waiting: this.#wanted.size, ...errorFields(error) }, "the scheduler did not take a guard; trying on");
+      this.#removeReleased(actorId, plan);
       return false;
     }
+    this.#removeReleased(actorId, plan);
     if (this.#wanted.get(actorId) === plan) this.#wanted.delete(actorId);
     return true;
   }

@@ -8,7 +8,7 @@ import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Model } from "../../model/model.js";
 import type { SessionCommand } from "../core/command.js";
-import type { SessionState } from "../core/state.js";
+import type { OpenSession, SessionState } from "../core/state.js";
 import type { Catalog } from "./agents.js";
 import { DeadLetters } from "./dead-letters.js";
 import { Effects } from "./effects.js";
@@ -62,12 +62,9 @@ export class SessionService {
     const entries = (actorId: string, from: number, to: number): Promise<JournalEntry[]> => this.turns.readEntries(actorId, from, to);
     this.#runner = new ModelRunner({ catalog, resolve: deps.resolveModel, bus, logger, entries, report: (actorId, report) => this.#report(actorId, report) });
     this.#effects = new Effects({
-      bus, guards: this.#guards, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries, readBlob: (key) => store.readBlob(key),
-      tick: async (actorId) => { await this.tick(actorId); },
+      host, bus, guards: this.#guards, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries, readBlob: (key) => store.readBlob(key),
+      tick: (actorId) => this.tick(actorId),
       takeNext: async (actorId) => { await this.run(actorId, takeNext(this.source)); },
-      confirm: async (actorId, rowIds) => {
-        await this.run(actorId, (context) => agentOf(context.state) === undefined ? undefined : { ...this.base(context), type: "ConfirmPublications", rowIds });
-      },
     });
   }
 
@@ -83,7 +80,7 @@ export class SessionService {
     const outcome = await this.run(actorId, async (context) => {
       const { state } = context;
       if (state.status === "NEW") return undefined;
-      return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.reserveForNext(state), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
+      return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.reserveForNext(state), published: this.#effects.published(actorId), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
     });
     if (outcome.after.status === "IDLE" && outcome.after.mailbox.length > 0) return (await this.run(actorId, takeNext(this.source))).after;
     return outcome.after;
@@ -96,8 +93,15 @@ export class SessionService {
   async nudge(actorId: string): Promise<void> {
     const after = await this.tick(actorId);
     if (after.status === "NEW") return;
-    if (after.guard.armed) await this.#guards.arm(actorId, { generation: after.guard.generation, dueMs: after.guard.periodMs, periodMs: after.guard.periodMs });
+    if (after.guard.armed) await this.#rearm(actorId, after.guard);
     await this.#effects.announceHead(after);
+  }
+
+  /** A turn that runs meanwhile may release the guard, and remove its reminder before this one registers it. */
+  async #rearm(actorId: string, { generation, periodMs }: OpenSession["guard"]): Promise<void> {
+    await this.#guards.arm(actorId, { generation, dueMs: periodMs, periodMs });
+    const now = await this.turns.read(actorId);
+    if (now.status !== "NEW" && (!now.guard.armed || now.guard.generation !== generation)) this.#guards.release(actorId, generation);
   }
 
   /** A guard's reminder fired. An older generation removes itself. Never throws (DESIGN 3: handlers are idempotent and never throw). */
@@ -110,8 +114,7 @@ export class SessionService {
       // Looked at after a turn, so that a commit which is just being made with this reminder is not robbed of it.
       const stale = after.status === "NEW" || after.guard.generation !== generation || !after.guard.armed;
       if (stale) this.#guards.release(actorId, generation);
-      // Its host may have died between its last commit and saying so.
-      if (stale && after.status !== "NEW") await this.#effects.announceHead(after);
+      if (stale && after.status !== "NEW") await this.#effects.announceForeignHead(after);
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
     }

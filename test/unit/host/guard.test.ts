@@ -68,6 +68,22 @@ describe("guards", () => {
     expect(reminders.names).toEqual(["guard-4"]);
   });
 
+  it("released while they are being registered do not stay", async () => {
+    const answers: (() => void)[] = [];
+    reminders.set = async (actorId, name, options) => {
+      await new Promise<void>((resolve) => { answers.push(resolve); });
+      reminders.registered.set(`${actorId}/${name}`, { actorId, name, ...options });
+    };
+    const armed = guards.arm(ACTOR, PLAN);
+    await quiet();
+    guards.release(ACTOR, PLAN.generation);
+    await pass(REMOVED_BY_THEN_MS);
+    for (const answer of answers) answer();
+    await armed;
+    await pass(REMOVED_BY_THEN_MS);
+    expect(reminders.names).toEqual([]);
+  });
+
   it("are tried no more after a stop", async () => {
     reminders.failing = true;
     void guards.arm(ACTOR, PLAN);
@@ -153,6 +169,41 @@ describe("a session's guard", () => {
     expect(world.reminders.names).toEqual(["guard-1"]);
   });
 
+  it("is not needed where its host lives: a session that has been quiet for a period is looked at by the process itself", async () => {
+    await host.take("tasks", prompt("a"));
+    await until("told", () => world.bus.ended.length === 1);
+    await pass(4_000);
+    await host.take("tasks", prompt("b"));
+    await until("told", () => world.bus.ended.length === 2);
+    await pass(4_999);
+    expect(world.events("GuardReleased")).toEqual([]);
+    await pass(1);
+    expect(world.store.journalOf(ACTOR).at(-1)?.events.map(({ type }) => type)).toEqual(["PublicationsCleared", "GuardReleased"]);
+    expect(world.reminders.history, "the reminder is left to its next tick").toEqual(["set guard-1"]);
+    world.checkFold();
+  });
+
+  it("that stopped firing holds up nothing: a lost tool request is published again all the same", async () => {
+    world.bus.down.add("toolRequests");
+    await host.take("tasks", prompt("r", "look up A1", { agent: "clerk" }));
+    await pass(1_000);
+    world.bus.down.clear();
+    const before = world.bus.requests.length;
+    await pass(60_000);
+    expect(world.bus.requests.length).toBeGreaterThan(before);
+  });
+
+  it("is looked at again when a look failed", async () => {
+    await host.take("tasks", prompt("a"));
+    await until("told", () => world.bus.ended.length === 1);
+    world.store.down = true;
+    await pass(5_000);
+    world.store.down = false;
+    expect(world.events("GuardReleased")).toEqual([]);
+    await pass(5_000);
+    expect(world.events("GuardReleased")).toHaveLength(1);
+  });
+
   it("is one per busy period, released by the tick that finds the session at rest, and named anew in the next", async () => {
     await host.take("tasks", prompt("a"));
     await pass(1_000);
@@ -181,12 +232,15 @@ describe("a session's guard", () => {
 
   it("left behind by a host that died after its last commit says that commit's entry again", async () => {
     await host.take("tasks", prompt("a"));
-    await pass(1_000);
-    await world.reminders.fire(host);
+    await pass(6_000);
+    expect(world.events("GuardReleased")).toHaveLength(1);
     const { rev } = world.state;
     world.bus.sent.length = 0;
+    const said = (): string[] => world.bus.sent.filter(({ channel }) => channel === "journal").map(({ envelope }) => envelope.id);
     await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
-    expect(world.bus.sent.filter(({ channel }) => channel === "journal").map(({ envelope }) => envelope.id)).toEqual([`${ACTOR}:${String(rev)}`]);
+    expect(said(), "the host that committed it has said it").toEqual([]);
+    await world.host("host-2").service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    expect(said()).toEqual([`${ACTOR}:${String(rev)}`]);
   });
 
   it("that is left over where no session came to be removes itself", async () => {

@@ -17,7 +17,7 @@ describe("a request is run once", () => {
     const worker = h.worker();
     expect(await deliver(worker, requestFor(h.clock))).toBe("SUCCESS");
     expect(worker.running()).toBe(1);
-    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 20_000 }]);
+    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 12_000 }]);
     expect([h.results, h.claims]).toEqual([[], []]);
     await h.clock.advance(1_000);
     expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
