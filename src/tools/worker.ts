@@ -64,11 +64,7 @@ export interface Worker {
 }
 
 type Settings = Required<WorkerOptions>;
-<<<<<<< HEAD
-const DEFAULTS = { maxConcurrent: 16, lockMs: 20_000, renewEveryMs: 5_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, announceAfterMs: 1_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
-=======
-const DEFAULTS = { maxConcurrent: 16, lockMs: 12_000, renewEveryMs: 3_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
->>>>>>> main
+const DEFAULTS = { maxConcurrent: 16, lockMs: 12_000, renewEveryMs: 3_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, announceAfterMs: 1_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
 /** Records outlive the grant by this much (W2). */
 const GRANT_MARGIN_MS = 3_600_000;
 const MAX_LOOKS = 8;
