@@ -15,7 +15,7 @@ const profiling = process.env.BENCH_CPU_PROFILE === "1";
 const sidecarPort = process.env.DAPR_HTTP_PORT;
 
 let counts;
-const delay = monitorEventLoopDelay({ resolution: 5 });
+const delay = monitorEventLoopDelay({ resolution: 20 });
 const inspector = new Session();
 
 const count = (line) => {

@@ -51,7 +51,11 @@ export const LIVE_ADVANCED = "com.docket.live.advanced.v1";
 export const LiveDelta = z.object({ actorId: z.string(), runId: z.string(), step: z.number().int(), attempt: z.number().int(), index: z.number().int(), text: z.string() });
 export type LiveDelta = z.infer<typeof LiveDelta>;
 /** Data of LIVE_ADVANCED: the journal has grown to `rev`; a stream should read on. */
-export const LiveAdvanced = z.object({ actorId: z.string(), rev: z.number().int() });
+export const LiveAdvanced = z.object({
+  actorId: z.string(), rev: z.number().int(),
+  /** The journal entry itself, where it is small: whoever has all before it needs not read it. Read as JournalEntry by those who want it. */
+  entry: z.unknown().optional(),
+});
 export type LiveAdvanced = z.infer<typeof LiveAdvanced>;
 
 export const DEAD_LETTERED = "com.docket.deadletter.recorded.v1";

@@ -23,7 +23,7 @@ export interface DeliveryDeps {
 }
 
 /** Whose event it was. */
-interface Receipt { readonly actorId: string; readonly key: string }
+interface Receipt { readonly actorId: string; readonly key: string; readonly rev: number }
 
 /** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
@@ -36,7 +36,7 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
   }
   if (receipt === undefined) return "SUCCESS"; // a type of a newer version
   await deps.inbox.remove(inboxKeyOf(receipt.actorId, receipt.key));
-  deps.feeds.advance(receipt.actorId);
+  deps.feeds.reached(receipt.actorId, receipt.rev);
   return "SUCCESS";
 }
 
@@ -44,8 +44,11 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
 export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: string): DeliveryStatus {
   try {
     const envelope = parseEnvelope(text);
-    if (envelope.type === LIVE_ADVANCED) deps.feeds.advance(LiveAdvanced.parse(JSON.parse(envelope.data)).actorId);
-    else if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
+    if (envelope.type === LIVE_ADVANCED) {
+      const { actorId, rev, entry } = LiveAdvanced.parse(JSON.parse(envelope.data));
+      deps.feeds.advance(actorId, rev, entry);
+    }
+    if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
   } catch (error) {
     deps.logger.warn({ ...errorFields(error) }, "a live message was not readable and is left out");
   }

@@ -25,6 +25,8 @@ import { publicationOf } from "./publications.js";
 import type { TurnOutcome } from "./turn.js";
 
 const ABORT_PATIENCE_MS = 500;
+/** A larger entry is read by those who want it, instead of going to every gateway. */
+const LIVE_ENTRY_CHARS = 16 * 1024;
 /** A wake-up in memory makes due work prompt; the guard makes it certain. Farther ones are left to the guard. */
 const MAX_WAKE_MS = 60_000;
 
@@ -98,7 +100,8 @@ export class Effects {
 
   async #announce(state: OpenSession, entry: JournalEntry): Promise<void> {
     const appended: JournalAppended = { entry, summary: summaryOf(state) };
-    const advanced: LiveAdvanced = { actorId: state.actorId, rev: entry.rev };
+    const text = JSON.stringify(entry);
+    const advanced: LiveAdvanced = { actorId: state.actorId, rev: entry.rev, ...(text.length <= LIVE_ENTRY_CHARS ? { entry } : {}) };
     const head = { specversion: "1.0", subject: state.sessionId, tenant: state.tenant, partitionkey: state.actorId } as const;
     // Lossy by contract, so nothing waits for it: a broker that lost the channel would hold up every acknowledgement.
     void this.#tryPublish("live", { ...head, id: `${state.actorId}:${String(entry.rev)}:live`, source: "docket://sessions/live", type: LIVE_ADVANCED, data: JSON.stringify(advanced) });
