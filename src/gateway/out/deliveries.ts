@@ -25,7 +25,7 @@ export interface DeliveryDeps {
 /** Whose event it was. */
 interface Receipt { readonly actorId: string; readonly key: string; readonly rev: number }
 
-/** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
+/** One delivery of `responses`. Throws what is a failure of the way (an unreadable message that cannot be dead-lettered): the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
   let receipt: Receipt | undefined;
   try {
@@ -35,7 +35,8 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
     return "SUCCESS";
   }
   if (receipt === undefined) return "SUCCESS"; // a type of a newer version
-  await deps.inbox.remove(inboxKeyOf(receipt.actorId, receipt.key));
+  // Not waited for: a row that stays behind is published once more, and the session says again that it has it.
+  deps.inbox.remove(inboxKeyOf(receipt.actorId, receipt.key)).catch((error: unknown) => { deps.logger.warn({ ...errorFields(error) }, "an inbox row was not removed; the sweeper will find it"); });
   deps.feeds.reached(receipt.actorId, receipt.rev);
   return "SUCCESS";
 }
