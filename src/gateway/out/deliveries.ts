@@ -45,11 +45,8 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
 export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: string): DeliveryStatus {
   try {
     const envelope = parseEnvelope(text);
-    if (envelope.type === LIVE_ADVANCED) {
-      const { actorId, rev, entry } = LiveAdvanced.parse(JSON.parse(envelope.data));
-      deps.feeds.advance(actorId, rev, entry);
-    }
-    if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
+    if (envelope.type === LIVE_ADVANCED) for (const { actorId, rev, entry } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) deps.feeds.advance(actorId, rev, entry);
+    else if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
   } catch (error) {
     deps.logger.warn({ ...errorFields(error) }, "a live message was not readable and is left out");
   }

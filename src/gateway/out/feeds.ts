@@ -7,7 +7,7 @@
  * F2 a feed without streams does not exist: no timer, no memory.
  */
 import type { JournalPage } from "../../contracts/api.js";
-import { JournalEntry } from "../../contracts/journal.js";
+import type { JournalEntry } from "../../contracts/journal.js";
 import type { LiveDelta } from "../../contracts/messages.js";
 import type { Sessions } from "../ports.js";
 
@@ -60,13 +60,11 @@ export class Feeds {
   }
 
   /** A hint that the session's journal has grown to `rev`, and perhaps by what. */
-  advance(actorId: string, rev: number, entry?: unknown): void {
+  advance(actorId: string, rev: number, entry?: JournalEntry): void {
     const feed = this.#feeds.get(actorId);
     if (feed === undefined) return;
     this.#quicken(actorId, feed);
-    // What does not fit is no entry: then it is read.
-    const { data } = entry === undefined ? {} : JournalEntry.safeParse(entry);
-    wakeAll(feed, data === undefined ? { rev } : { rev, entry: data });
+    wakeAll(feed, entry === undefined ? { rev } : { rev, entry });
   }
 
   /** The same, said by a channel that loses nothing. The hint usually comes too, and brings more, so it is given a moment. */
