@@ -25,9 +25,9 @@ export interface DeliveryDeps {
 }
 
 /** Whose event it was. */
-interface Receipt { readonly actorId: string; readonly key: string; readonly dead?: DeadEvent }
+interface Receipt { readonly actorId: string; readonly key: string; readonly rev: number; readonly dead?: DeadEvent }
 
-/** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
+/** One delivery of `responses`. Throws what is a failure of the way (an unreadable message that cannot be dead-lettered): the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
   let receipt: Receipt;
   try {
@@ -37,10 +37,12 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
     return "SUCCESS";
   }
   const row = inboxKeyOf(receipt.actorId, receipt.key);
-  if (receipt.dead === undefined) await deps.inbox.remove(row);
+  // A removal is not waited for: a row that stays behind is published once more, and the session says again that it has it.
+  if (receipt.dead === undefined) deps.inbox.remove(row).catch((error: unknown) => { deps.logger.warn({ ...errorFields(error) }, "an inbox row was not removed; the sweeper will find it"); });
   else await deps.inbox.bury(row, receipt.dead);
   deps.lanes.leave(receipt.actorId, row);
-  deps.feeds.advance(receipt.actorId);
+  if (receipt.dead === undefined) deps.feeds.reached(receipt.actorId, receipt.rev);
+  else deps.feeds.look(receipt.actorId);
   return "SUCCESS";
 }
 
@@ -49,8 +51,8 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger"
   try {
     const envelope = parseEnvelope(text);
     if (envelope.type === LIVE_ADVANCED) {
-      for (const { actorId } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
-        deps.feeds.advance(actorId);
+      for (const { actorId, rev, entry } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
+        deps.feeds.advance(actorId, rev, entry);
         deps.lanes.look(actorId).catch((error: unknown) => { deps.logger.debug({ actorId, ...errorFields(error) }, "the inbox could not be asked; the sweeper does it"); });
       }
     }
@@ -63,8 +65,8 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger"
 
 function readReceipt(envelope: Envelope): Receipt {
   if (envelope.type === EVENT_ACCEPTED) {
-    const { actorId, key, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
-    return { actorId, key, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
+    const { actorId, key, rev, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
+    return { actorId, key, rev, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
   }
   if (envelope.type === RUN_ENDED) return RunEndedMessage.parse(JSON.parse(envelope.data));
   throw new Problem("unknown_type", `${envelope.type} is neither a receipt nor a run's end that this version knows`);

@@ -64,7 +64,7 @@ export class StreamRoutes {
     const release = this.#claim(callerKey(res));
     const alarm = new Alarm();
     let stream: SessionStream | undefined;
-    const feed = this.deps.feeds.open(actorId, { wake: () => { alarm.ring(); }, delta: (delta) => stream?.delta(delta) });
+    const feed = this.deps.feeds.open(actorId, { wake: (news) => { if (stream === undefined) alarm.ring(); else stream.hear(news); }, delta: (delta) => stream?.delta(delta) });
     try {
       const head = await this.#firstPage(res, feed, alarm, { sessionId, ...query });
       if (head === "gone") return;

@@ -165,7 +165,7 @@ describe("what is malformed becomes a dead letter with its bytes, and is acked",
     const store = new MemoryCallStore();
     const reach = { create: store.create.bind(store), replace: store.replace.bind(store), read: async () => ({ record: CallRecord.parse({ v: 2 }), etag: "1" }) };
     const newer = harness([tool], { reach });
-    expect(await deliver(newer.worker(), requestFor(newer.clock))).toBe("SUCCESS");
+    expect(await deliver(newer.worker(), requestFor(newer.clock, { request: { publication: 2 } }))).toBe("SUCCESS");
     expect(effects()).toBe(0);
     expect(newer.letters).toMatchObject([{ kind: "tool_request", reason: "internal", callId: "call_1" }]);
   });
