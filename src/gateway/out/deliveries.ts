@@ -49,9 +49,10 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger"
   try {
     const envelope = parseEnvelope(text);
     if (envelope.type === LIVE_ADVANCED) {
-      const { actorId } = LiveAdvanced.parse(JSON.parse(envelope.data));
-      deps.feeds.advance(actorId);
-      deps.lanes.look(actorId).catch((error: unknown) => { deps.logger.debug({ actorId, ...errorFields(error) }, "the inbox could not be asked; the sweeper does it"); });
+      for (const { actorId } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
+        deps.feeds.advance(actorId);
+        deps.lanes.look(actorId).catch((error: unknown) => { deps.logger.debug({ actorId, ...errorFields(error) }, "the inbox could not be asked; the sweeper does it"); });
+      }
     }
     else if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
   } catch (error) {

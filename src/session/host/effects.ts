@@ -8,16 +8,14 @@
  * The guard's reminder is for a host that dies; the process that made the last commit watches the session itself, so that
  * neither a late scheduler nor one that has stopped firing holds anything up.
  */
-import type { Envelope } from "../../contracts/cloudevent.js";
-import { JOURNAL_APPENDED, type JournalAppended, type JournalEntry } from "../../contracts/journal.js";
-import { LIVE_ADVANCED, type LiveAdvanced } from "../../contracts/messages.js";
+import type { JournalEntry } from "../../contracts/journal.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { effectsOf } from "../core/effects.js";
-import { summaryOf } from "../core/summary.js";
 import { GUARD_BUSY_MS, GUARD_PARKED_MS } from "../core/limits.js";
 import { guardIsIdle } from "../core/rest.js";
 import type { OpenSession, SessionState } from "../core/state.js";
+import { Announcer } from "./announcer.js";
 import type { ModelRunner } from "./model-runner.js";
 import type { Bus, GrantSigner } from "./ports.js";
 import type { Guards } from "./guard.js";
@@ -50,15 +48,21 @@ export class Effects {
   readonly #wakes = new Map<string, { atMs: number; timer: NodeJS.Timeout }>();
   #stopped = false;
 
-  constructor(private readonly deps: EffectsDeps) {}
+  readonly #announcer: Announcer;
+
+  constructor(private readonly deps: EffectsDeps) {
+    this.#announcer = new Announcer(deps);
+  }
 
   /** Runs the effects of a commit. Resolves when its publications were tried; never rejects. */
   async run(outcome: TurnOutcome): Promise<void> {
     const { entry, after } = outcome;
     if (entry === undefined || after.status === "NEW") return;
     this.#forgetCleared(after.actorId, entry);
-    const work: Promise<void>[] = [this.#announce(after, entry)];
-    this.#releaseGuard(outcome.before, after);
+    const announced = this.#announcer.announce(after, entry);
+    // Should this process die first, the guard's tick on another host says it; without a guard it is said before the acknowledgement.
+    const work: Promise<void>[] = after.guard.armed ? [] : [announced];
+    if (outcome.before.status !== "NEW") this.#releaseGuard(outcome.before, after);
     this.#watch(after);
     let aborted: Promise<void> | undefined;
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
@@ -80,29 +84,21 @@ export class Effects {
 
   /** Says the latest entry again, for readers who missed it. */
   async announceHead(state: OpenSession): Promise<void> {
-    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) await this.#announce(state, entry);
+    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) await this.#announcer.announce(state, entry);
   }
 
   /** Says the latest entry again where another host committed it: that one may have died before it had said so. */
   async announceForeignHead(state: OpenSession): Promise<void> {
-    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) if (entry.host !== this.deps.host) await this.#announce(state, entry);
+    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) if (entry.host !== this.deps.host) await this.#announcer.announce(state, entry);
   }
 
-  /** Forgets timers at shutdown; what they were for is the guard's. */
-  stop(): void {
+  /** Forgets timers at shutdown, since what they were for is the guard's; resolves when the last announcements are out. */
+  async stop(): Promise<void> {
     this.#stopped = true;
     for (const timer of [...this.#watches.values(), ...[...this.#wakes.values()].map(({ timer }) => timer)]) clearTimeout(timer);
     this.#wakes.clear();
     this.#watches.clear();
-  }
-
-  async #announce(state: OpenSession, entry: JournalEntry): Promise<void> {
-    const appended: JournalAppended = { entry, summary: summaryOf(state) };
-    const advanced: LiveAdvanced = { actorId: state.actorId, rev: entry.rev };
-    const head = { specversion: "1.0", subject: state.sessionId, tenant: state.tenant, partitionkey: state.actorId } as const;
-    // Lossy by contract, so nothing waits for it: a broker that lost the channel would hold up every acknowledgement.
-    void this.#tryPublish("live", { ...head, id: `${state.actorId}:${String(entry.rev)}:live`, source: "docket://sessions/live", type: LIVE_ADVANCED, data: JSON.stringify(advanced) });
-    await this.#tryPublish("journal", { ...head, id: `${state.actorId}:${String(entry.rev)}`, source: "docket://sessions/journal", type: JOURNAL_APPENDED, data: JSON.stringify(appended) });
+    await this.#announcer.said();
   }
 
   /** What an interrupted call had said is context for the message that interrupted it: it is recorded first, if it comes at once. */
@@ -134,12 +130,11 @@ export class Effects {
     else waiting.add(rowId);
   }
 
-  /** A fast guard's reminder is removed by its next tick, which finds it stale: soon, and never while it is due. */
-  /** The guard that was armed before is released, or a newer one has taken its place: a parked one would wake the session at its deadline, for nothing. */
-  #releaseGuard(before: SessionState, { actorId, guard }: OpenSession): void {
-    if (before.status === "NEW" || !before.guard.armed || (guard.armed && guard.generation === before.guard.generation)) return;
-    if (before.guard.periodMs === GUARD_PARKED_MS) this.deps.guards.release(actorId, before.guard.generation);
-    else this.deps.guards.forget(actorId, before.guard.generation);
+  /** A guard that was released or replaced. A fast one's reminder is removed by its next tick, which finds it stale: soon, and never while it is due. */
+  #releaseGuard({ actorId, guard }: OpenSession, after: OpenSession): void {
+    if (!guard.armed || (after.guard.armed && after.guard.generation === guard.generation)) return;
+    if (guard.periodMs === GUARD_PARKED_MS) this.deps.guards.release(actorId, guard.generation);
+    else this.deps.guards.forget(actorId, guard.generation);
   }
 
   /** Ticks a session whose guard is armed when it has been quiet for a period; farther deadlines are the reminder's. */
@@ -192,13 +187,4 @@ export class Effects {
       this.deps.logger.warn({ actorId, what, ...errorFields(error) }, "follow-up failed; the guard repeats it");
     });
   }
-
-  async #tryPublish(channel: "live" | "journal", envelope: Envelope): Promise<void> {
-    try {
-      await this.deps.bus.publish(channel, envelope);
-    } catch (error) {
-      this.deps.logger.warn({ channel, id: envelope.id, ...errorFields(error) }, "an announcement was lost; readers find the gap");
-    }
-  }
 }
-

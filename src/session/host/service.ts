@@ -12,7 +12,7 @@ import type { OpenSession, SessionState } from "../core/state.js";
 import type { Catalog } from "./agents.js";
 import { DeadLetters } from "./dead-letters.js";
 import { Effects } from "./effects.js";
-import { generationOf, Guards } from "./guard.js";
+import { guardOf, Guards, nameOf } from "./guard.js";
 import { commandBase, takeNext, type CommandSource } from "./intake.js";
 import { factsOf, judgeAnswer } from "./judging.js";
 import { ModelRunner, type ModelReport } from "./model-runner.js";
@@ -36,6 +36,7 @@ export interface SessionServiceDeps {
   readonly logger: Logger;
 }
 
+const MAX_REARMED = 10_000;
 const REPORT_RETRY_MS = [100, 500, 1000, 2000, 5000];
 
 export class SessionService {
@@ -46,6 +47,9 @@ export class SessionService {
   readonly #effects: Effects;
   readonly #guards: Guards;
   readonly #runner: ModelRunner;
+  /** Sessions whose guard's tick is being handled: the next one need not pile up behind a store that is down. */
+  readonly #ticking = new Set<string>();
+  readonly #rearmed = new Set<string>();
   #stopped = false;
 
   constructor(readonly deps: SessionServiceDeps) {
@@ -97,26 +101,34 @@ export class SessionService {
     await this.#effects.announceHead(after);
   }
 
-  /** A turn that runs meanwhile may release the guard, and remove its reminder before this one registers it. */
+  /** Once for each guard. A turn that runs meanwhile may release the guard, and remove its reminder before this one registers it. */
   async #rearm(actorId: string, { generation, periodMs }: OpenSession["guard"]): Promise<void> {
-    await this.#guards.arm(actorId, { generation, dueMs: periodMs, periodMs });
+    const guard = `${actorId} ${String(generation)}`;
+    if (this.#rearmed.has(guard)) return;
+    if (this.#rearmed.size >= MAX_REARMED) this.#rearmed.clear();
+    this.#rearmed.add(guard);
+    await this.#guards.arm(actorId, { generation, dueMs: periodMs, periodMs, again: true });
     const now = await this.turns.read(actorId);
-    if (now.status !== "NEW" && (!now.guard.armed || now.guard.generation !== generation)) this.#guards.release(actorId, generation);
+    if (now.status !== "NEW" && (!now.guard.armed || now.guard.generation !== generation)) this.#guards.release(actorId, generation, nameOf({ generation, again: true }));
   }
 
   /** A guard's reminder fired. An older generation removes itself. Never throws (DESIGN 3: handlers are idempotent and never throw). */
   async onReminder(actorId: string, data: string): Promise<void> {
-    const generation = generationOf(data);
-    if (generation === undefined) return;
+    const guard = guardOf(data);
+    if (guard === undefined || this.#ticking.has(actorId)) return;
+    const { generation, name } = guard;
+    this.#ticking.add(actorId);
     try {
       const after = await this.tick(actorId, generation);
       // Left over from a commit that never came (its event was a repetition), or from a release whose removal failed.
       // Looked at after a turn, so that a commit which is just being made with this reminder is not robbed of it.
       const stale = after.status === "NEW" || after.guard.generation !== generation || !after.guard.armed;
-      if (stale) this.#guards.release(actorId, generation);
+      if (stale) this.#guards.release(actorId, generation, name);
       if (stale && after.status !== "NEW") await this.#effects.announceForeignHead(after);
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
+    } finally {
+      this.#ticking.delete(actorId);
     }
   }
 
@@ -135,11 +147,11 @@ export class SessionService {
   }
 
   /** Ends model calls and timers; what is unfinished is the guards'. */
-  stop(): void {
+  async stop(): Promise<void> {
     this.#stopped = true;
     this.#guards.stop();
-    this.#effects.stop();
     this.#runner.stop();
+    await this.#effects.stop();
   }
 
   /** The outcome of a model call is worth money: it is kept trying until committed, or the process ends. */

@@ -89,7 +89,7 @@ describe("the events of one session", () => {
     await send("e3");
     const other = await startTestGateway({ store: gw.store, clock: gw.clock });
     try {
-      const moved = message(LIVE_ADVANCED, { actorId, rev: 1 });
+      const moved = message(LIVE_ADVANCED, { advanced: [{ actorId, rev: 1 }] });
       await gw.gateway.handleLive(moved);
       await receipt(first, other);
       expect(ids()).toEqual(["e1"]);

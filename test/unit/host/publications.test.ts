@@ -210,7 +210,7 @@ describe("rows are cleared by evidence", () => {
   it("after a stop nothing more is written: what is left is the next host's", async () => {
     await host.take("tasks", prompt("a"));
     await until("told", () => world.bus.ended.length === 1);
-    host.service.stop();
+    void host.service.stop();
     const { length } = world.store.journalOf(ACTOR);
     await pass(60_000);
     expect(world.store.journalOf(ACTOR)).toHaveLength(length);
