@@ -53,7 +53,7 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
   onStop("session service", service);
   const actorKey = config.sessionsActorKey ?? actorKeyFrom(config.dataDir);
   const router = new Router({
-    catalog, deadLetters: service.deadLetters, logger, nowMs: () => systemClock.nowMs(),
+    catalog, deadLetters: service.deadLetters, logger, nowMs: () => systemClock.nowMs(), receipt: (receipt) => bus.publish("responses", receipt),
     deliver: async (target, channel, text) => {
       const answer = await callSession(sidecar, target.actorId, "deliver", { key: actorKey, channel, text, tenant: target.tenant, sessionId: target.sessionId }, DELIVER_TIMEOUT_MS);
       if (answer.ok !== true) throw new Problem("actor_unavailable", `session ${target.sessionId} did not take a delivery: ${String(answer.code)} ${String(answer.message)}`);

@@ -6,7 +6,7 @@
 import { parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
+import { SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, type DeadLetterKind } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
@@ -14,6 +14,7 @@ import { routeEvent } from "../../agent/route.js";
 import { receiveEvent, redrivenEnvelope } from "./intake.js";
 import { factsOf, judgeModification } from "./judging.js";
 import { decisionKeyOf } from "./ledger.js";
+import { receiptFor } from "./receipt.js";
 import { principalOfRun, type SessionService } from "./service.js";
 import type { BuildCommand, TurnOutcome } from "./turn.js";
 
@@ -134,12 +135,7 @@ export class Deliveries {
   }
 
   async #receipt(target: Target, envelope: Envelope, outcome: TurnOutcome, verdict: string): Promise<void> {
-    const key = eventKeyOf(envelope.source, envelope.id);
-    const accepted: EventAccepted = { tenant: target.tenant, sessionId: target.sessionId, actorId: target.actorId, key, rev: outcome.after.rev, verdict };
-    await this.service.publish("responses", {
-      specversion: "1.0", id: `receipt:${target.actorId}:${key}:${String(this.service.deps.clock.nowMs())}`, source: "docket://sessions", type: EVENT_ACCEPTED,
-      subject: target.sessionId, tenant: target.tenant, partitionkey: target.actorId, data: JSON.stringify(accepted),
-    });
+    await this.service.publish("responses", receiptFor(target, envelope, { verdict, rev: outcome.after.rev, atMs: this.service.deps.clock.nowMs() }));
   }
 
   /** The event's one outcome is the dead letter (I1): recorded first, then the receipt. */

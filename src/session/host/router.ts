@@ -12,6 +12,7 @@ import { errorFields, type Logger } from "../../platform/log.js";
 import { routeEvent } from "../../agent/route.js";
 import type { Catalog } from "./agents.js";
 import type { DeadLetters } from "./dead-letters.js";
+import { receiptFor } from "./receipt.js";
 import { DEAD_KINDS, type SessionChannel, type Target } from "./deliveries.js";
 
 /** Events older than this cannot be deduplicated any more: the ledger's horizon (DESIGN 3). */
@@ -22,6 +23,8 @@ export interface RouterDeps {
   readonly deadLetters: DeadLetters;
   readonly logger: Logger;
   readonly nowMs: () => number;
+  /** Publishes a receipt. Throws Problem (retryable). */
+  readonly receipt: (receipt: Envelope) => Promise<void>;
   /** Calls the session's actor; throws Problem (retryable) when it cannot be reached. */
   readonly deliver: (target: Target, channel: SessionChannel, text: string) => Promise<void>;
 }
@@ -42,10 +45,18 @@ export class Router {
       if (!(error instanceof Problem)) throw error;
       this.deps.logger.warn({ channel, ...errorFields(error) }, "a delivery could not be routed");
       await this.deps.deadLetters.record({ channel, kind: envelope === undefined ? "unreadable" : DEAD_KINDS[channel], reason: error.code, message: error.message, payload: text, ...(envelope === undefined ? {} : { envelope }) });
+      await this.#settle(channel, envelope, error.code);
       return "SUCCESS";
     }
     await this.deps.deliver(target, channel, text);
     return "SUCCESS";
+  }
+
+  /** The event has its outcome. Without a receipt the gateway would send it again until it expires, and hold back what is behind it. */
+  async #settle(channel: SessionChannel, envelope: Envelope | undefined, verdict: string): Promise<void> {
+    if (channel !== "tasks" || envelope?.partitionkey === undefined) return;
+    const { tenant = DEFAULT_TENANT, subject = "", partitionkey: actorId } = envelope;
+    await this.deps.receipt(receiptFor({ tenant, sessionId: subject, actorId }, envelope, { verdict, rev: 0, atMs: this.deps.nowMs() }));
   }
 
   #target(channel: SessionChannel, envelope: Envelope): Target {
