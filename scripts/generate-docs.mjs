@@ -59,6 +59,7 @@ const OTHER_VARIABLES = [
   ] },
   { title: "Files", text: "", rows: [
     ["DOCKET_CONFIG", "Another configuration file than `docket.config.yaml`; it must exist"],
+    ["DOCKET_FAULT_FILE", "Never outside tests: a file that says at which point the app kills itself (docs/chaos.md)"],
   ] },
 ];
 

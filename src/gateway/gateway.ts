@@ -62,7 +62,7 @@ const INDEX = {
 
 export function createGateway(deps: GatewayDeps, config: GatewayConfig): Gateway {
   const lanes = new Lanes({
-    holds: (rowKey) => deps.inbox.holds(rowKey),
+    holds: (rowKey) => deps.inbox.holds(rowKey), clock: deps.clock,
     onFailure: (rowKey, error) => { deps.logger.warn({ rowKey, ...errorFields(error) }, "a publish failed; the sweeper repeats it"); },
   });
   const accept: AcceptDeps = { publisher: deps.publisher, inbox: deps.inbox, lanes, route: deps.route, clock: deps.clock, logger: deps.logger, config };

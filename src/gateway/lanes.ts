@@ -3,14 +3,21 @@
  * next is published when that has its receipt. So an event that the broker or a sidecar lost (DESIGN 7.10), and that the sweeper
  * sends again, is not overtaken by those behind it. Nobody's 202 waits for this.
  *
+ * Nothing holds a session up for ever (I14): who has been on its way for ten minutes lets the next one pass.
+ *
  * In memory: what an earlier process left is adopted at the start. Receipts reach one replica only, so whoever waits in another
  * asks the inbox whether the eldest is still there: on every hint that the session has moved, and at each sweep.
  */
-interface Waiting { readonly rowKey: string; readonly publish: () => Promise<void> }
+import type { Clock } from "../platform/clock.js";
+
+interface Waiting { readonly rowKey: string; readonly publish: () => Promise<void>; /** When it became the eldest. */ sinceMs: number }
+
+const PATIENCE_MS = 600_000;
 
 export interface LanesDeps {
   /** Whether an event still waits for its receipt. */
   readonly holds: (rowKey: string) => Promise<boolean>;
+  readonly clock: Clock;
   readonly onFailure: (rowKey: string, error: unknown) => void;
 }
 
@@ -24,10 +31,10 @@ export class Lanes {
   async enter(actorId: string, rowKey: string, publish: () => Promise<void>): Promise<void> {
     const lane = this.#lanes.get(actorId);
     if (lane !== undefined) {
-      lane.push({ rowKey, publish });
+      lane.push({ rowKey, publish, sinceMs: Infinity });
       return;
     }
-    this.#lanes.set(actorId, [{ rowKey, publish }]);
+    this.#lanes.set(actorId, [{ rowKey, publish, sinceMs: this.deps.clock.nowMs() }]);
     await publish();
   }
 
@@ -39,14 +46,18 @@ export class Lanes {
     lane.splice(at, 1);
     const [next] = lane;
     if (next === undefined) this.#lanes.delete(actorId);
-    else if (at === 0) next.publish().catch((error: unknown) => { this.deps.onFailure(next.rowKey, error); });
+    else if (at === 0) {
+      next.sinceMs = this.deps.clock.nowMs();
+      next.publish().catch((error: unknown) => { this.deps.onFailure(next.rowKey, error); });
+    }
   }
 
   /** The session has moved: the eldest may have its receipt, by way of another replica. */
   async look(actorId: string): Promise<void> {
     const [eldest, next] = this.#lanes.get(actorId) ?? [];
     if (eldest === undefined || next === undefined) return;
-    if (!(await this.deps.holds(eldest.rowKey))) this.leave(actorId, eldest.rowKey);
+    const isLate = this.deps.clock.nowMs() - eldest.sinceMs > PATIENCE_MS;
+    if (isLate || !(await this.deps.holds(eldest.rowKey))) this.leave(actorId, eldest.rowKey);
   }
 
   /** Whether a sweep may publish the event: nothing older of its session waits. */

@@ -66,7 +66,9 @@ async function playRound(world: World, round: PlannedRound): Promise<Struck> {
 /** The streams of earlier rounds are closed when they have all that there is; the current one stays open over the next fault. */
 async function closeStreams(world: World, except: string | undefined): Promise<void> {
   for (const { sessionId, revs } of world.load.watched()) {
-    if (sessionId === except) continue;
+    // A session may be at rest between two events.
+    const isOver = await Promise.all(world.load.sent.filter((event) => event.sessionId === sessionId).map((event) => world.load.isEnded(event)));
+    if (sessionId === except || isOver.includes(false)) continue;
     const journal = await world.stores.journal(sessionId);
     const state = await world.stores.session(sessionId);
     if (restProblemOf(state, sessionId) === undefined && revs.length >= journal.length) world.load.unwatch(sessionId);

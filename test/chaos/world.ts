@@ -3,7 +3,7 @@
  * the tools' book, the files that arm fault points and move clocks, and for `production` servers of its own behind TCP proxies.
  */
 import { execFileSync } from "node:child_process";
-import { existsSync, mkdirSync, mkdtempSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
+import { cpSync, existsSync, mkdirSync, mkdtempSync, renameSync, rmSync, symlinkSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { APPS, CHANNELS, type AppId, type ChannelName } from "../../src/contracts/channels.js";
@@ -151,9 +151,18 @@ export class World {
     await Promise.all([...this.proxies.values()].map((proxy) => proxy.close()));
     await this.model.close();
     await this.servers?.stop();
-    if (this.keep) return;
-    if (this.noDisk === undefined) unmount(join(this.dataDir, "state"));
-    rmSync(this.home, { recursive: true, force: true });
+    if (this.noDisk === undefined) this.#unmountState();
+    if (!this.keep) rmSync(this.home, { recursive: true, force: true });
+  }
+
+  /** What is to be kept moves to the folder below the small disk. */
+  #unmountState(): void {
+    const [state, kept] = [join(this.dataDir, "state"), join(this.dataDir, "state-kept")];
+    if (this.keep) cpSync(state, kept, { recursive: true });
+    unmount(state);
+    if (!this.keep) return;
+    rmSync(state, { recursive: true, force: true });
+    renameSync(kept, state);
   }
 }
 

@@ -109,9 +109,20 @@ describe("the events of one session", () => {
 });
 
 describe("a lane", () => {
+  it("is not held up for ever by an event that nobody ever takes (I14)", async () => {
+    await send("e1");
+    await send("e2");
+    gw.clock.advance(600_000);
+    await gw.gateway.sweep();
+    expect(ids()).not.toContain("e2");
+    gw.clock.advance(60_001);
+    await gw.gateway.sweep();
+    expect(ids()).toContain("e2");
+  });
+
   it("forgets itself when it is empty, and survives a publish that fails after waiting", async () => {
     const failed: string[] = [];
-    const lanes = new Lanes({ holds: () => Promise.resolve(true), onFailure: (rowKey) => failed.push(rowKey) });
+    const lanes = new Lanes({ holds: () => Promise.resolve(true), clock: gw.clock, onFailure: (rowKey) => failed.push(rowKey) });
     await lanes.enter("a", "r1", () => Promise.resolve());
     await lanes.enter("a", "r2", () => Promise.reject(new Error("broker down")));
     lanes.leave("a", "r1");
@@ -125,7 +136,7 @@ describe("a lane", () => {
   });
 
   it("lets go what it has never heard of", async () => {
-    const lanes = new Lanes({ holds: () => Promise.resolve(true), onFailure: () => undefined });
+    const lanes = new Lanes({ holds: () => Promise.resolve(true), clock: gw.clock, onFailure: () => undefined });
     expect(await lanes.mayGo("a", "unknown")).toBe(true);
     await lanes.enter("a", "r1", () => Promise.resolve());
     expect(await lanes.mayGo("a", "unknown")).toBe(true);

@@ -2,7 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { attributesOf, serializeEnvelope, type Envelope } from "../../../src/contracts/cloudevent.js";
-import { actorIdOf } from "../../../src/contracts/ids.js";
+import { actorIdOf, eventKeyOf } from "../../../src/contracts/ids.js";
 import { SESSION_CANCEL } from "../../../src/contracts/messages.js";
 import { Problem } from "../../../src/contracts/problems.js";
 import { TOOL_COMPLETED } from "../../../src/contracts/tools.js";
@@ -71,6 +71,15 @@ describe("router", () => {
     const readable = reason !== "not_json" && reason !== "not_a_cloudevent" && text.length < 1_000_000;
     expect(letter?.kind).toBe(readable ? { tasks: "event", toolResults: "tool_result", approvalsResolved: "decision" }[channel] : "unreadable");
     if (readable) expect(letter?.envelope).toMatchObject({ id: "1", source: "shop" });
+  });
+
+  it("gives a receipt for an event that it refuses, so that the gateway neither sends it again nor holds back what is behind it", async () => {
+    const { bus, router } = make();
+    const refused = event({ subject: SESSION, partitionkey: "default_s", tenant: "default", time: new Date(NOW - LEDGER_HORIZON_MS - 1).toISOString() });
+    expect(await router.handle("tasks", serializeEnvelope(refused))).toBe("SUCCESS");
+    expect(bus.receipts).toMatchObject([{ tenant: "default", sessionId: SESSION, actorId: "default_s", key: eventKeyOf("shop", "1"), rev: 0, verdict: "too_old", deadLetterId: bus.letters[0]!.deadLetterId }]);
+    bus.down.add("responses");
+    await expect(router.handle("tasks", serializeEnvelope(refused))).rejects.toMatchObject({ retryable: true });
   });
 
   it("hands any text to its actor or to the dead letters, and never throws for what is in it (I14)", async () => {
