@@ -13,8 +13,8 @@ export const ConsoleConfig = z.object({
   rateLimitPerMinute: count(1_200, "Requests per minute and client address"),
   bodyLimitBytes: count(512 * 1024, "Largest request body"),
   nudge: z.object({
-    everyMs: ms(10_000, "Pause between looks for sessions that missed their due time"),
-    overdueMs: ms(15_000, "A session is nudged when its due time passed by this much"),
+    everyMs: ms(3_000, "Pause between looks for sessions that missed their due time"),
+    overdueMs: ms(5_000, "A session is nudged when its due time passed by this much"),
     batch: count(50, "Most sessions nudged at one look"),
     backoffCapMs: ms(3_600_000, "Longest pause between nudges of one session"),
   }).prefault({}),
@@ -23,6 +23,13 @@ export const ConsoleConfig = z.object({
     quietMs: ms(5_000, "A session's journal is checked when nothing of it arrived for this long"),
     sinceMs: ms(3_600_000, "At its start the console checks the sessions that it saw move in this time before its end"),
     batch: count(100, "Most sessions checked at one look"),
+  }).prefault({}),
+  redrive: z.object({
+    everyMs: ms(5_000, "Pause between looks for redrives that have not arrived"),
+    confirmMs: ms(15_000, "A redrive that its session does not know for this long is sent again"),
+    backoffCapMs: ms(600_000, "Longest pause between sendings of one redrive"),
+    attempts: count(30, "Sendings after which a redrive is given up and its letter is dead again"),
+    batch: count(50, "Most redrives looked at at once"),
   }).prefault({}),
   retention: z.object({
     everyMs: ms(3_600_000, "Pause between clean-ups"),

@@ -52,7 +52,7 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
     results: { verify: (jws, nowMs) => verifyResult(trust, jws, nowMs) },
     catalog, resolveModel: (name) => models.resolve(name), clock: systemClock, random: Math.random, logger,
   });
-  onStop("session service", { stop: () => { service.stop(); return Promise.resolve(); } });
+  onStop("session service", service);
   const actorKey = config.sessionsActorKey ?? actorKeyFrom(config.dataDir);
   const refusals = new Refusals({ store, bus, deadLetters: service.deadLetters, clock: systemClock });
   const router = new Router({

@@ -72,7 +72,7 @@ const GOOD: Readonly<Record<Exclude<ChannelName, "live" | "deadLetters">, { open
   approvalsResolved: { open: session("approvalsResolved"), type: DECISION_MADE, data: { ...ADDRESS, approvalId: "apr_1", decision: "x" }, kind: "decision", lost: { type: DECISION_MADE, data: { ...ADDRESS, approvalId: "apr_1", decision: `signed.${Buffer.from(JSON.stringify({ sub: ADDRESS.actorId, approvalId: "apr_1", jti: "d1" })).toString("base64url")}` } } },
   toolRequests: { open: worker, type: TOOL_REQUESTED, data: requestFor(CLOCK as never), kind: "tool_request" },
   responses: { open: gateway, type: EVENT_ACCEPTED, data: { ...ADDRESS, key: "k", rev: 1, verdict: "accepted" }, kind: "unreadable" },
-  journal: { open: console_("handleJournal"), type: JOURNAL_APPENDED, data: { entry: entryOf(1, []), summary: summaryOf() }, kind: "journal" },
+  journal: { open: console_("handleJournal"), type: JOURNAL_APPENDED, data: { appended: [{ entry: entryOf(1, []), summary: summaryOf() }] }, kind: "journal" },
   approvalsPending: { open: console_("handleApprovalPending"), type: APPROVAL_PENDING, data: pendingOf(), kind: "approval" },
 };
 

@@ -5,7 +5,7 @@
  * a dying console never got, DESIGN 7.10): so a session that has gone quiet is asked once how far its journal reaches.
  */
 import { sql, type Kysely } from "kysely";
-import type { JournalAppended, JournalEntry, SessionEvent } from "../../contracts/journal.js";
+import type { JournalAppended, JournalEntry, SessionEvent, SessionSummary } from "../../contracts/journal.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Sessions } from "../ports.js";
@@ -16,7 +16,8 @@ import { putSummary } from "../read-model/sessions.js";
 const PAGE = 200;
 
 export interface Projector {
-  project(appended: JournalAppended): Promise<void>;
+  /** All of it or, where the database fails, nothing. */
+  project(batch: readonly JournalAppended[]): Promise<void>;
   /** Tries to close the gaps that are left; at most `limit` sessions. */
   repairGaps(limit: number): Promise<void>;
   /** Compares sessions that have gone quiet with their journals; at most `limit`. A session that cannot be read is tried again after the quiet time. */
@@ -51,14 +52,20 @@ export function createProjector(db: ReadModel, sessions: Pick<Sessions, "readJou
     }
   };
   return {
-    async project({ entry, summary }) {
-      const head = await db.transaction().execute(async (trx) => {
-        await applyEntry(trx, entry);
-        await putSummary(trx, summary);
-        await checkLater(trx, entry.actorId, clock.nowMs() + quietMs);
-        return advanceHead(trx, entry.actorId, entry.rev);
+    async project(batch) {
+      const heads = new Map<string, JournalHeadRow>();
+      await db.transaction().execute(async (trx) => {
+        for (const { entry } of batch) {
+          await applyEntry(trx, entry);
+          heads.set(entry.actorId, advanced(heads.get(entry.actorId) ?? await headOf(trx, entry.actorId), entry.rev));
+        }
+        for (const summary of newestOf(batch)) await putSummary(trx, summary);
+        for (const head of heads.values()) {
+          await putHead(trx, head);
+          await checkLater(trx, head.actor_id, clock.nowMs() + quietMs);
+        }
       });
-      if (head.head_rev < head.max_rev) await catchUp(entry.actorId);
+      for (const head of heads.values()) if (head.head_rev < head.max_rev) await catchUp(head.actor_id);
     },
     async repairGaps(limit) {
       const gaps = await db.selectFrom("journal_heads").selectAll().whereRef("head_rev", "<", "max_rev").limit(limit).execute();
@@ -98,11 +105,19 @@ async function closeGap(db: ReadModel, sessions: Pick<Sessions, "readJournal">, 
   }
 }
 
-async function advanceHead(db: Kysely<Tables>, actorId: string, rev: number): Promise<JournalHeadRow> {
-  const head = await headOf(db, actorId);
-  const next = { head_rev: rev === head.head_rev + 1 ? rev : head.head_rev, max_rev: Math.max(head.max_rev, rev) };
-  await db.insertInto("journal_heads").values({ actor_id: actorId, ...next }).onConflict((oc) => oc.column("actor_id").doUpdateSet(next)).execute();
-  return { actor_id: actorId, ...next };
+function advanced(head: JournalHeadRow, rev: number): JournalHeadRow {
+  return { actor_id: head.actor_id, head_rev: rev === head.head_rev + 1 ? rev : head.head_rev, max_rev: Math.max(head.max_rev, rev) };
+}
+
+async function putHead(db: Kysely<Tables>, { actor_id, ...revs }: JournalHeadRow): Promise<void> {
+  await db.insertInto("journal_heads").values({ actor_id, ...revs }).onConflict((oc) => oc.column("actor_id").doUpdateSet(revs)).execute();
+}
+
+/** One summary of each session. */
+function newestOf(batch: readonly JournalAppended[]): SessionSummary[] {
+  const newest = new Map<string, SessionSummary>();
+  for (const { summary } of batch) if (summary.rev > (newest.get(summary.actorId)?.rev ?? 0)) newest.set(summary.actorId, summary);
+  return [...newest.values()];
 }
 
 async function headOf(db: Kysely<Tables>, actorId: string): Promise<JournalHeadRow> {

@@ -45,7 +45,7 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
 export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: string): DeliveryStatus {
   try {
     const envelope = parseEnvelope(text);
-    if (envelope.type === LIVE_ADVANCED) deps.feeds.advance(LiveAdvanced.parse(JSON.parse(envelope.data)).actorId);
+    if (envelope.type === LIVE_ADVANCED) for (const { actorId } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) deps.feeds.advance(actorId);
     else if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
   } catch (error) {
     deps.logger.warn({ ...errorFields(error) }, "a live message was not readable and is left out");

@@ -19,8 +19,8 @@ export function summaryOf(state: OpenSession): SessionSummary {
   };
 }
 
-/** A busy session whose guard is lost (a wiped scheduler) has no deadline of its own: the console looks after a while. */
-const BUSY_LOOK_MS = 30_000;
+/** A busy session whose host and guard are lost (a wiped scheduler) has no deadline of its own: the console looks after its guard should have. */
+const BUSY_LOOK_MS = 6_000;
 
 function lookAgainAtMs(state: OpenSession): number | undefined {
   const dueAtMs = nextDueAtMs(state);

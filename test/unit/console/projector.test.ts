@@ -1,8 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import type { SessionView } from "../../../src/contracts/api.js";
+import { parseEnvelope } from "../../../src/contracts/cloudevent.js";
 import { APPROVAL_PENDING } from "../../../src/contracts/decisions.js";
-import type { JournalEntry, SessionEvent } from "../../../src/contracts/journal.js";
+import { JOURNAL_APPENDED, type JournalEntry, type SessionEvent } from "../../../src/contracts/journal.js";
 import { createIntake } from "../../../src/console/intake/intake.js";
 import { createProjector } from "../../../src/console/intake/projector.js";
 import { openReadModel, type ReadModel } from "../../../src/console/read-model/database.js";
@@ -77,6 +78,20 @@ describe("the projector", () => {
       expect(await run(deliveries, answers)).toEqual(expected);
     }), { numRuns: 60 });
   }, 30_000);
+
+  it("entries that come together in one message count like those that come alone, and one that does not fit does not stop the others", async () => {
+    const expected = await run(ALL, true);
+    const { db, intake } = world();
+    const items = HISTORY.map((_, index) => (JSON.parse(parseEnvelope(textOf({ kind: "journal", index })).data) as { appended: unknown[] }).appended[0]);
+    for (const [index] of PENDING.entries()) await intake.handleApprovalPending(textOf({ kind: "pending", index }));
+    expect(await intake.handleJournal(messageOf(JOURNAL_APPENDED, { appended: [items[0], { entry: { rev: "two" } }, ...items.slice(1)] }))).toBe("SUCCESS");
+    expect(await tables(db)).toEqual(expected);
+    const letters = await db.selectFrom("dead_letters").selectAll().execute();
+    expect(letters).toHaveLength(1);
+    const { payload } = JSON.parse(letters[0]!.letter) as { payload: string };
+    expect(JSON.parse(parseEnvelope(payload).data), "the letter is a message of that entry alone").toEqual({ appended: [{ entry: { rev: "two" } }] });
+    await db.destroy();
+  });
 
   it("lost entries are read from the session: of all deliveries the last one is enough", async () => {
     const all = await run(ALL, true);
