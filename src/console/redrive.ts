@@ -16,11 +16,12 @@ import type { DeadLetterItem } from "../contracts/api.js";
 import { parseEnvelope, serializeEnvelope, EnvelopeAttributes, type Envelope } from "../contracts/cloudevent.js";
 import { APPROVAL_PENDING, PendingApproval } from "../contracts/decisions.js";
 import { actorIdOf, eventKeyOf, redrivenIdOf } from "../contracts/ids.js";
+import { JOURNAL_APPENDED, JournalBatch } from "../contracts/journal.js";
 import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_REDRIVE, type DeadLetter, type SessionRedrive } from "../contracts/messages.js";
 import { Problem } from "../contracts/problems.js";
 import type { Authenticated } from "../platform/apikeys.js";
 import { envelopeFor } from "./envelopes.js";
-import { readData, readJournal, type Unusable } from "./intake/letters.js";
+import { readData } from "./intake/letters.js";
 
 /** `event`: the event behind a call whose letter does not hold it. */
 export interface RedriveRequest { readonly reason: string; readonly payload?: string | undefined; readonly redrive?: number | undefined; readonly event?: string | undefined }
@@ -44,12 +45,10 @@ export function planRedrive(item: DeadLetterItem, request: RedriveRequest, calle
 }
 
 function fitting(letter: DeadLetter, kind: "journal" | "approval", text: string): string {
-  const fault = kind === "journal" ? readJournal(text, 0).unusable[0]?.message : faultOf(readData(text, PendingApproval, APPROVAL_PENDING));
-  if (fault === undefined) return text;
-  throw new Problem("validation_failed", `dead letter ${letter.deadLetterId} does not fit as ${kind}: ${fault}`, { hint: "redrive it with an edited payload, or with the version of Docket that knows it" });
+  const read = kind === "journal" ? readData(text, JournalBatch, JOURNAL_APPENDED) : readData(text, PendingApproval, APPROVAL_PENDING);
+  if (read.ok) return text;
+  throw new Problem("validation_failed", `dead letter ${letter.deadLetterId} does not fit as ${kind}: ${read.message}`, { hint: "redrive it with an edited payload, or with the version of Docket that knows it" });
 }
-
-function faultOf(read: { readonly ok: true } | Unusable): string | undefined { return read.ok ? undefined : read.message; }
 
 function planSigned(letter: DeadLetter, kind: "tool_result" | "decision", redrive: number, how: { request: RedriveRequest; caller: Authenticated; nowMs: number }): RedrivePlan {
   const { request, caller, nowMs } = how;

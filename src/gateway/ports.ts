@@ -68,6 +68,8 @@ export interface DeadEvent { readonly code: string; readonly deadLetterId: strin
 
 export interface Inbox {
   add(row: InboxRow, identity: { readonly key: string } & Remembered): Promise<AddResult>;
+  /** Whether an event has no receipt yet. */
+  holds(key: string): Promise<boolean>;
   /** Drops a row on its receipt. Dropping what is not there is fine. */
   remove(key: string): Promise<void>;
   /** Drops a row whose event was dead-lettered, and remembers that in its place. Where there is no row nothing is remembered. */

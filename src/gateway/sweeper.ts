@@ -13,10 +13,12 @@ import type { DeadLetter } from "../contracts/messages.js";
 import type { Clock } from "../platform/clock.js";
 import { errorFields, type Logger } from "../platform/log.js";
 import type { GatewayConfig } from "./config.js";
-import type { DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
+import type { Lanes } from "./lanes.js";
+import type { DeadEvent, DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
 
 export interface SweepDeps {
   readonly inbox: Inbox;
+  readonly lanes: Pick<Lanes, "enter" | "leave" | "mayGo">;
   readonly publisher: TaskPublisher;
   readonly sessions: Pick<Sessions, "readOutcome">;
   readonly deadLetters: DeadLetters;
@@ -24,6 +26,9 @@ export interface SweepDeps {
   readonly logger: Logger;
   readonly config: GatewayConfig["sweep"];
 }
+
+/** More rows than this wait for receipts only when nobody takes events: then order has to wait for the sweeper, too. */
+const ADOPTED = 10_000;
 
 /** Publishes what is due; returns how many. Throws Problem `store_unavailable`. */
 async function sweep(deps: SweepDeps): Promise<number> {
@@ -49,23 +54,31 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   const envelope = parseEnvelope(row.envelopeText);
   // The claim comes first: of several replicas one publishes, and a crash in between only costs a pause.
   if (!(await deps.inbox.postpone(row, { publishedAtMs: nowMs, dueAtMs: nowMs + pauseMs(row.attempts + 1, deps.config) }))) return false;
-  const actorId = envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? "");
+  const actorId = actorOf(envelope);
+  if (!(await deps.lanes.mayGo(actorId, row.key))) return false;
   const known = row.attempts > 1 ? await outcomeOf(deps, actorId, envelope) : undefined;
   if (known !== undefined && known.state !== "unknown") {
-    if (known.deadLetterId === undefined) await deps.inbox.remove(row.key);
-    else await deps.inbox.bury(row.key, { code: known.code ?? "", deadLetterId: known.deadLetterId });
+    await settle(deps, actorId, row, known.deadLetterId === undefined ? undefined : { code: known.code ?? "", deadLetterId: known.deadLetterId });
     return false;
   }
   if (envelope.expirytime !== undefined && Date.parse(envelope.expirytime) + deps.config.giveUpAfterMs < nowMs) {
     const letter = noReceipt(row, envelope, { actorId, nowMs });
     await deps.deadLetters.record(letter);
-    await deps.inbox.bury(row.key, { code: letter.reason, deadLetterId: letter.deadLetterId });
+    await settle(deps, actorId, row, { code: letter.reason, deadLetterId: letter.deadLetterId });
     return false;
   }
   await deps.publisher.publish(envelope);
   deps.logger.info({ rowKey: row.key, eventId: envelope.id, attempts: row.attempts + 1 }, "an event without receipt was published again");
   return true;
 }
+
+async function settle(deps: SweepDeps, actorId: string, row: InboxRow, dead: DeadEvent | undefined): Promise<void> {
+  if (dead === undefined) await deps.inbox.remove(row.key);
+  else await deps.inbox.bury(row.key, dead);
+  deps.lanes.leave(actorId, row.key);
+}
+
+function actorOf(envelope: Envelope): string { return envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? ""); }
 
 async function outcomeOf(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<EventOutcome | undefined> {
   try {
@@ -94,6 +107,26 @@ export class Sweeper {
   #running: Promise<number> | undefined;
 
   constructor(private readonly deps: SweepDeps) {}
+
+  /** Takes over what an earlier process had accepted, so that new events of the same sessions queue up behind it. Throws Problem `store_unavailable`. */
+  async adopt(): Promise<void> {
+    const rows = await this.deps.inbox.due(Infinity, ADOPTED);
+    for (const row of rows.sort((a, b) => a.acceptedAtMs - b.acceptedAtMs)) {
+      try {
+        await this.#adoptRow(row);
+      } catch (error) {
+        this.deps.logger.warn({ rowKey: row.key, ...errorFields(error) }, "an inbox row could not be taken over; the sweeper looks at it when it is due");
+      }
+    }
+  }
+
+  /** The eldest of a session was published by that process, as far as anybody knows: the sweep says it again when it is due. */
+  async #adoptRow(row: InboxRow): Promise<void> {
+    const envelope = parseEnvelope(row.envelopeText);
+    let entering = true;
+    await this.deps.lanes.enter(actorOf(envelope), row.key, () => (entering ? Promise.resolve() : this.deps.publisher.publish(envelope)));
+    entering = false;
+  }
 
   start(): void {
     this.#timer ??= setInterval(() => {

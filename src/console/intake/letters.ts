@@ -40,8 +40,6 @@ export function unusableLetter(text: string, nowMs: number, kind: "journal" | "a
   return { ...rawLetter(text, nowMs, { kind, reason: why.code, message: why.message }, readable(text)), tries: 1, ...(kind === "journal" ? { topic: CHANNELS.journal.topic } : { topic: CHANNELS.approvalsPending.topic }) };
 }
 
-export interface Unusable { readonly ok: false; readonly code: ProblemCode; readonly message: string }
-
 /** What fits of a batch of the journal; each entry that does not is a letter of its own, so that it can be delivered again alone. */
 export function readJournal(text: string, nowMs: number): { readonly fitting: JournalAppended[]; readonly unusable: DeadLetter[] } {
   const read = readData(text, z.object({ appended: z.array(z.unknown()) }), JOURNAL_APPENDED);
@@ -55,6 +53,8 @@ export function readJournal(text: string, nowMs: number): { readonly fitting: Jo
   }
   return { fitting, unusable };
 }
+
+export interface Unusable { readonly ok: false; readonly code: ProblemCode; readonly message: string }
 
 /** The data of an envelope, if it fits and has the type that is asked for. */
 export function readData<T>(text: string, schema: ZodType<T>, type?: string): { ok: true; envelope: Envelope; data: T } | Unusable {

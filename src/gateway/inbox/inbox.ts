@@ -68,6 +68,10 @@ class BucketInbox implements Inbox {
     });
   }
 
+  async holds(key: string): Promise<boolean> {
+    return await this.store.get(rowKeyOf(key)) !== undefined;
+  }
+
   async remove(key: string): Promise<void> {
     await this.#change(key, "removing an event", (_row, bucket) => removal(key, bucket));
   }

@@ -11,11 +11,13 @@ import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { inboxKeyOf } from "../in/accept.js";
+import type { Lanes } from "../lanes.js";
 import type { DeadEvent, DeadLetters, Inbox } from "../ports.js";
 import type { Feeds } from "./feeds.js";
 
 export interface DeliveryDeps {
   readonly inbox: Inbox;
+  readonly lanes: Pick<Lanes, "leave" | "look">;
   readonly deadLetters: DeadLetters;
   readonly feeds: Feeds;
   readonly clock: Clock;
@@ -37,15 +39,21 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
   const row = inboxKeyOf(receipt.actorId, receipt.key);
   if (receipt.dead === undefined) await deps.inbox.remove(row);
   else await deps.inbox.bury(row, receipt.dead);
+  deps.lanes.leave(receipt.actorId, row);
   deps.feeds.advance(receipt.actorId);
   return "SUCCESS";
 }
 
 /** One delivery of `live`: lossy by contract, so what is not readable is left out. */
-export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: string): DeliveryStatus {
+export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger">, text: string): DeliveryStatus {
   try {
     const envelope = parseEnvelope(text);
-    if (envelope.type === LIVE_ADVANCED) for (const { actorId } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) deps.feeds.advance(actorId);
+    if (envelope.type === LIVE_ADVANCED) {
+      for (const { actorId } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
+        deps.feeds.advance(actorId);
+        deps.lanes.look(actorId).catch((error: unknown) => { deps.logger.debug({ actorId, ...errorFields(error) }, "the inbox could not be asked; the sweeper does it"); });
+      }
+    }
     else if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
   } catch (error) {
     deps.logger.warn({ ...errorFields(error) }, "a live message was not readable and is left out");
