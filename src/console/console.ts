@@ -18,6 +18,7 @@ import { createIntake, type Intake } from "./intake/intake.js";
 import { createProjector } from "./intake/projector.js";
 import { metricsRoute } from "./metrics.js";
 import { nudgeOverdue } from "./nudger.js";
+import { resendRedrives } from "./redrive-sweeper.js";
 import type { ConsoleDeps } from "./ports.js";
 import { openReadModel } from "./read-model/database.js";
 import { forgetOld } from "./read-model/retention.js";
@@ -50,6 +51,7 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
   const periodic = [
     repeat("a look around", config.nudge.everyMs, lookAround, deps.logger),
     repeat("checking journals", config.check.everyMs, () => projector.checkHeads(config.check.batch), deps.logger),
+    repeat("resending redrives", config.redrive.everyMs, () => resendRedrives(db, config.redrive, deps), deps.logger),
   ];
   return {
     ...intake,
@@ -57,6 +59,7 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
     async lookAround() {
       await lookAround();
       await projector.checkHeads(config.check.batch);
+      await resendRedrives(db, config.redrive, deps);
     },
     async start() {
       await projector.checkRecent(config.check.sinceMs);

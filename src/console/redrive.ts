@@ -15,6 +15,7 @@ import { z } from "zod";
 import type { DeadLetterItem } from "../contracts/api.js";
 import { parseEnvelope, serializeEnvelope, EnvelopeAttributes, type Envelope } from "../contracts/cloudevent.js";
 import { APPROVAL_PENDING, PendingApproval } from "../contracts/decisions.js";
+import { actorIdOf, eventKeyOf, redrivenIdOf } from "../contracts/ids.js";
 import { JOURNAL_APPENDED, JournalBatch } from "../contracts/journal.js";
 import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_REDRIVE, type DeadLetter, type SessionRedrive } from "../contracts/messages.js";
 import { Problem } from "../contracts/problems.js";
@@ -25,7 +26,8 @@ import { readData } from "./intake/letters.js";
 /** `event`: the event behind a call whose letter does not hold it. */
 export interface RedriveRequest { readonly reason: string; readonly payload?: string | undefined; readonly redrive?: number | undefined; readonly event?: string | undefined }
 export type RedrivePlan =
-  | { readonly action: "send"; readonly redrive: number; readonly sessionId: string; readonly command: Envelope }
+  /** `arrived`: where an outcome shows that the session has it. */
+  | { readonly action: "send"; readonly redrive: number; readonly sessionId: string; readonly command: Envelope; readonly arrived: { readonly actorId: string; readonly eventKey: string } }
   | { readonly action: "take-in"; readonly redrive: number; readonly kind: "journal" | "approval"; readonly text: string };
 
 /** Throws Problem where the letter cannot be redriven, saying what to do instead. */
@@ -61,7 +63,8 @@ function planSigned(letter: DeadLetter, kind: "tool_result" | "decision", redriv
   if (decision !== undefined && expiryOf(decision) <= nowMs) {
     throw new Problem("expired", `the decision of dead letter ${letter.deadLetterId} is no longer valid`, { hint: `decide again: docket approval show ${approvalId ?? ""}` });
   }
-  return { action: "send", redrive, sessionId, command: commandFor(letter, { redrive, tenant, sessionId, text, as: kind, causationId: envelope.id, request, caller, nowMs }) };
+  const command = commandFor(letter, { redrive, tenant, sessionId, text, as: kind, causationId: envelope.id, request, caller, nowMs });
+  return { action: "send", redrive, sessionId, command, arrived: { actorId: actorIdOf(tenant, sessionId), eventKey: eventKeyOf(command.source, command.id) } };
 }
 
 const Addressed = z.object({ tenant: z.string(), sessionId: z.string(), decision: z.string().optional(), approvalId: z.string().optional() });
@@ -102,7 +105,8 @@ function planEvent(letter: DeadLetter, redrive: number, request: RedriveRequest,
   const sessionId = letter.sessionId ?? event.subject;
   if (sessionId === undefined) throw new Problem("session_id_missing", `dead letter ${letter.deadLetterId} names no session`, { hint: "redrive it with an edited payload that has a subject" });
   const tenant = letter.tenant ?? event.tenant ?? caller.tenant;
-  return { action: "send", redrive, sessionId, command: commandFor(letter, { redrive, tenant, sessionId, text, as: "event", causationId: event.id, request, caller, nowMs }) };
+  const command = commandFor(letter, { redrive, tenant, sessionId, text, as: "event", causationId: event.id, request, caller, nowMs });
+  return { action: "send", redrive, sessionId, command, arrived: { actorId: actorIdOf(tenant, sessionId), eventKey: eventKeyOf(event.source, redrivenIdOf(event.id, redrive)) } };
 }
 
 interface DeadEvent { readonly event: Envelope; readonly text: string }

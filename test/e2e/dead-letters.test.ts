@@ -79,7 +79,7 @@ describe("poison on every topic that may not lose anything", () => {
     for (const [what, make, reasons] of bad) {
       const mark = freshSession(`p-${channel.component}`);
       const { body, contentType = "application/cloudevents+json" } = make(mark, name);
-      const reply = await docket.test.callSidecar(channel.publishers[0]!, `/v1.0/publish/${channel.component}/${channel.topic}`, { method: "POST", body, headers: { "content-type": contentType } });
+      const reply = await docket.test.callSidecar(channel.publishers[0], `/v1.0/publish/${channel.component}/${channel.topic}`, { method: "POST", body, headers: { "content-type": contentType } });
       expect(reply.status, `${what} on ${channel.topic}`).toBe(204);
       marks.push([what, mark, reasons]);
     }

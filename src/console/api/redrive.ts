@@ -5,11 +5,13 @@
 import type { Express, Request } from "express";
 import { z } from "zod";
 import { BulkRedriveRequest, type BulkRedriveAnswer, type DeadLetterItem } from "../../contracts/api.js";
+import { serializeEnvelope } from "../../contracts/cloudevent.js";
 import { Problem } from "../../contracts/problems.js";
 import type { Authenticated } from "../../platform/apikeys.js";
 import { eventOfRun } from "../event-of-run.js";
 import { claimRedrive, settleRedrive } from "../read-model/dead-letters.js";
 import { countLetters, lettersAfter } from "../read-model/letter-groups.js";
+import { dropRedrive, putRedrive } from "../read-model/redrives.js";
 import { heldEvent, planRedrive, type RedrivePlan, type RedriveRequest } from "../redrive.js";
 import { readCursor } from "../read-model/page.js";
 import { callerWith, isAdmin, pathId, readBody, requireRight } from "./access.js";
@@ -87,15 +89,28 @@ async function redriveOne(context: ApiContext, req: Request, { caller, item, pla
 }
 
 /** Claims the number first: two people at once make one redrive. A number that was claimed before is sent again, same id. */
-async function carryOut({ db, deps, intake }: ApiContext, item: DeadLetterItem, plan: RedrivePlan): Promise<void> {
+async function carryOut({ db, deps, config, intake }: ApiContext, item: DeadLetterItem, plan: RedrivePlan): Promise<void> {
   const id = item.letter.deadLetterId;
   if (plan.redrive > item.redriveCount && !(await claimRedrive(db, id, plan.redrive))) {
     throw new Problem("version_mismatch", `dead letter ${id} was redriven by somebody else just now`, { hint: `docket dlq show ${id}` });
   }
-  if (plan.action === "send") await deps.tasks.publish(plan.command);
+  if (plan.action === "send") await send({ db, deps, config }, id, plan);
   else {
     const status = plan.kind === "journal" ? await intake.handleJournal(plan.text) : await intake.handleApprovalPending(plan.text);
     if (status !== "SUCCESS") throw new Problem("store_unavailable", `the read model did not take dead letter ${id}; try again`);
   }
   await settleRedrive(db, id, deps.clock.nowMs());
+}
+
+/** The row comes first: a crash before the publish, or a sidecar that loses it, is mended by the sweeper. What the broker refuses is not sent later behind the caller's back. */
+async function send({ db, deps, config }: Pick<ApiContext, "db" | "deps" | "config">, deadLetterId: string, plan: RedrivePlan & { action: "send" }): Promise<void> {
+  const { command, arrived } = plan;
+  const row = { command_id: command.id, dead_letter_id: deadLetterId, actor_id: arrived.actorId, event_key: arrived.eventKey, command: serializeEnvelope(command), attempts: 1, due_at: deps.clock.nowMs() + config.redrive.confirmMs };
+  await putRedrive(db, row);
+  try {
+    await deps.tasks.publish(command);
+  } catch (error) {
+    await dropRedrive(db, command.id);
+    throw error;
+  }
 }

@@ -37,7 +37,10 @@ interface AuditRow {
   audit_id: string; at: number; tenant: string; principal_id: string; key_id: string; action: string; target: string; outcome: string; reason: string; detail: string; ip: string;
 }
 
-export interface Tables { sessions: SessionRow; approvals: ApprovalRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow; journal_checks: JournalCheckRow; audit: AuditRow }
+/** A redrive command that its session is not known to have. `event_key`: whose outcome shows that it has. */
+export interface RedriveRow { command_id: string; dead_letter_id: string; actor_id: string; event_key: string; command: string; attempts: number; due_at: number }
+
+export interface Tables { redrives: RedriveRow; sessions: SessionRow; approvals: ApprovalRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow; journal_checks: JournalCheckRow; audit: AuditRow }
 export type ReadModel = Kysely<Tables>;
 
 const DDL = `
@@ -53,6 +56,8 @@ create index if not exists approvals_session on approvals (actor_id);
 create table if not exists dead_letters (dead_letter_id text primary key, tenant text, session_id text, kind text not null, reason text not null, state text not null,
   received_at integer not null, redrive_count integer not null default 0, settled_at integer, letter text not null, fingerprint text not null default '');
 create index if not exists dead_letters_recent on dead_letters (received_at desc, dead_letter_id);
+create table if not exists redrives (command_id text primary key, dead_letter_id text not null, actor_id text not null, event_key text not null, command text not null, attempts integer not null, due_at integer not null);
+create index if not exists redrives_due on redrives (due_at);
 create table if not exists journal_heads (actor_id text primary key, head_rev integer not null, max_rev integer not null);
 create index if not exists journal_gaps on journal_heads (actor_id) where head_rev < max_rev;
 create table if not exists journal_checks (actor_id text primary key, due_at integer not null);

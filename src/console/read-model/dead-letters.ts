@@ -49,6 +49,11 @@ export async function settleRedrive(db: ReadModel, id: string, atMs: number): Pr
   await db.updateTable("dead_letters").set({ state: "redriven", settled_at: atMs }).where("dead_letter_id", "=", id).execute();
 }
 
+/** Its redrive never arrived. */
+export async function reviveLetter(db: ReadModel, id: string): Promise<void> {
+  await db.updateTable("dead_letters").set({ state: "dead", settled_at: null }).where("dead_letter_id", "=", id).execute();
+}
+
 /** A row as the API gives it. */
 export function itemOf(row: DeadLetterRow): DeadLetterItem {
   const state = row.state === "redriven" || row.state === "discarded" ? row.state : "dead";

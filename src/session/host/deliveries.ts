@@ -108,7 +108,12 @@ export class Deliveries {
   /** The dead event as a new one; or what is signed, as it was. */
   async #redrive(target: Target, command: Envelope): Promise<Delivered> {
     const { as, event } = read(SessionRedrive, command);
-    if (as !== "event") return await this.#deliver(target, REDRIVEN_CHANNELS[as], parseEnvelope(event));
+    if (as !== "event") {
+      const delivered = await this.#deliver(target, REDRIVEN_CHANNELS[as], parseEnvelope(event));
+      // So that the console sees that it has arrived.
+      await this.service.deps.store.refuse(target.actorId, eventKeyOf(command.source, command.id), { rev: delivered.rev, verdict: "accepted" });
+      return delivered;
+    }
     const anew = redrivenEnvelope(command);
     if (anew.type === SESSION_CANCEL || anew.type === SESSION_CLOSE) return await this.#stopSession(target, anew);
     return await this.#receive(target, anew, command);

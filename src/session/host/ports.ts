@@ -33,7 +33,7 @@ export interface SessionStore {
   readBlob(key: string): Promise<string | undefined>;
   /** `conflict`: somebody else committed this revision, or a ledger row exists; nothing was written. */
   commit(write: TurnWrite): Promise<"committed" | "conflict">;
-  /** Writes a ledger row alone, create-only: what the row says of the event stands from then on. `conflict`: it has one. */
+  /** Writes a ledger row alone, create-only: what it says of the event stands from then on. `conflict`: it has one. */
   refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict">;
 }
 

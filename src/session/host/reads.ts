@@ -45,7 +45,7 @@ export class Reads {
     if (state.recentCommands.includes(key)) return { state: "ended", outcome: "completed" };
     const row = await this.store.readLedger(actorId, key);
     if (row === undefined || row.refusal !== undefined) return refusedOutcome(row);
-    if (row.verdict !== undefined) return { state: "ended", outcome: "rejected", code: row.verdict, rev: row.rev };
+    if (row.verdict !== undefined) return { state: "ended", rev: row.rev, ...(row.verdict === "accepted" ? { outcome: "completed" } : { outcome: "rejected", code: row.verdict }) };
     return await this.#olderOutcome(actorId, key, row.rev, state.rev);
   }
 

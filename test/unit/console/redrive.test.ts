@@ -6,8 +6,10 @@ import Database from "better-sqlite3";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { serializeEnvelope, type Envelope } from "../../../src/contracts/cloudevent.js";
 import { APPROVAL_PENDING, DECISION_MADE } from "../../../src/contracts/decisions.js";
+import { eventKeyOf } from "../../../src/contracts/ids.js";
 import { JOURNAL_APPENDED } from "../../../src/contracts/journal.js";
 import { DEAD_LETTERED, SESSION_REDRIVE, type DeadLetter } from "../../../src/contracts/messages.js";
+import { Problem } from "../../../src/contracts/problems.js";
 import { TOOL_COMPLETED, TOOL_REQUESTED } from "../../../src/contracts/tools.js";
 import { fingerprintOf } from "../../../src/console/fingerprint.js";
 import { openReadModel } from "../../../src/console/read-model/database.js";
@@ -194,6 +196,74 @@ describe("a bulk redrive", () => {
     expect((await cli(["dlq", "redrive", odd, "--reason", "mended", "--edit", "event.json"])).code).toBe(5);
     expect((await cli(["dlq", "redrive", odd, "--reason", "mended", "--edit", "event.json"], ["admin"])).code).toBe(0);
     expect(JSON.parse(commands().at(-1)!.event)).toMatchObject({ id: "mended", data: { total: 7 } });
+  });
+});
+
+describe("a redrive that does not arrive", () => {
+  const outcomes = new Map<string, string>();
+  const look = async (afterMs: number): Promise<number> => { world.clock.ms += afterMs; await world.console.lookAround(); return world.tasks.sent.length; };
+  const stateOf = async (id: string): Promise<unknown> => (await world.call("GET", `/v1/dead-letters/${id}`, { key: world.key(["viewer"]) })).body["state"];
+  beforeEach(() => {
+    outcomes.clear();
+    world.sessions.readOutcome = async (actorId: string, key: string) => ({ state: outcomes.has(`${actorId}/${key}`) ? "ended" as const : "unknown" as const });
+  });
+
+  it("is sent again, same id, ever more rarely, until the session knows what it carries", async () => {
+    const id = await dead({ payload: serializeEnvelope(event("lost")) });
+    await one(id);
+    expect(await look(14_000)).toBe(1);
+    expect(await look(2_000)).toBe(2);
+    expect(await look(29_000)).toBe(2);
+    expect(await look(2_000)).toBe(3);
+    expect(new Set(commands().map((command) => command.id))).toEqual(new Set([`redrive:${id}:1`]));
+    expect(world.tasks.sent[2]).toEqual(world.tasks.sent[0]);
+    outcomes.set(`${ACTOR}/${eventKeyOf("/shop", "lost#redrive-1")}`, "ended");
+    expect(await look(3_600_000)).toBe(3);
+    outcomes.clear();
+    expect(await look(3_600_000)).toBe(3);
+    expect(await stateOf(id)).toBe("redriven");
+  });
+
+  it("of what is signed has arrived when its command has an outcome", async () => {
+    const id = await dead({ kind: "tool_result", payload: messageOf(TOOL_COMPLETED, { tenant: "default", sessionId: "ord-1", actorId: ACTOR, callId: "c" }) });
+    await one(id);
+    outcomes.set(`${ACTOR}/${eventKeyOf("/docket/console", `redrive:${id}:1`)}`, "ended");
+    expect(await look(60_000)).toBe(1);
+  });
+
+  it("is sent by the next process where the first one died before its publish", async () => {
+    const id = await dead();
+    world.tasks.publish = () => new Promise(() => undefined); // dies here
+    void one(id).catch(() => undefined);
+    await expect.poll(async () => (await world.call("GET", `/v1/dead-letters/${id}`, { key: viewer })).body["redriveCount"]).toBe(1);
+    world.tasks.publish = async (envelope) => { world.tasks.sent.push(envelope); };
+    await expect.poll(() => look(16_000)).toBe(1);
+    expect(commands()).toMatchObject([{ id: `redrive:${id}:1` }]);
+    outcomes.set(`${ACTOR}/${eventKeyOf("/shop", `${(JSON.parse(commands()[0]!.event) as { id: string }).id}#redrive-1`)}`, "ended");
+    await look(600_000);
+    expect(await stateOf(id)).toBe("redriven");
+  });
+
+  it("waits while no actor answers, and is never sent where the broker refused it", async () => {
+    await one(await dead());
+    world.sessions.readOutcome = async () => { throw new Problem("actor_unavailable", "down"); };
+    expect(await look(60_000)).toBe(1);
+    world.sessions.readOutcome = async () => ({ state: "unknown" });
+    expect(await look(60_000)).toBe(2);
+    world.tasks.down = true;
+    expect(await one(await dead())).toMatchObject({ status: 503 });
+    world.tasks.down = false;
+    world.sessions.readOutcome = async () => ({ state: "ended" });
+    expect(await look(3_600_000)).toBe(2);
+  });
+
+  it("is given up in the end, and its letter is dead again", async () => {
+    const id = await dead();
+    await one(id);
+    for (let n = 0; n < 40; n += 1) await look(600_000);
+    expect(world.tasks.sent).toHaveLength(30);
+    expect(await stateOf(id)).toBe("dead");
+    expect(await one(id)).toMatchObject({ status: 202, body: { eventId: `redrive:${id}:1` } });
   });
 });
 

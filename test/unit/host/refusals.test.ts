@@ -199,6 +199,8 @@ describe("a redrive", () => {
     for (const id of ["r1", "r1"]) expect(await host.take("tasks", redrive(id, { deadLetterId: "dl_1", as: "tool_result", event: serializeEnvelope(result) }))).toBe("SUCCESS");
     await pass(1_000);
     expect(world.events("ToolResultRecorded")).toMatchObject([{ status: "succeeded" }]);
+    expect(await outcomeOf(eventKeyOf("console", "r1"))).toMatchObject({ state: "ended", outcome: "completed" });
+    expect(await outcomeOf(eventKeyOf("console", "r2"))).toEqual({ state: "unknown" });
     const forged = serializeEnvelope(resultOf(world.bus.requests[0]!, { proof: "forged" }));
     await host.take("toolResults", forged);
     await host.take("tasks", redrive("r2", { deadLetterId: "dl_2", as: "tool_result", event: forged }));

@@ -75,9 +75,9 @@ describe("router", () => {
 
   it("gives a receipt for an event that it refuses, so that the gateway neither sends it again nor holds back what is behind it", async () => {
     const { bus, router } = make();
-    const refused = event({ subject: SESSION, partitionkey: "default_s", tenant: "default", time: new Date(NOW - LEDGER_HORIZON_MS - 1).toISOString() });
+    const refused = event({ subject: SESSION, tenant: "default", time: new Date(NOW - LEDGER_HORIZON_MS - 1).toISOString() });
     expect(await router.handle("tasks", serializeEnvelope(refused))).toBe("SUCCESS");
-    expect(bus.receipts).toMatchObject([{ tenant: "default", sessionId: SESSION, actorId: "default_s", key: eventKeyOf("shop", "1"), rev: 0, verdict: "too_old", deadLetterId: bus.letters[0]!.deadLetterId }]);
+    expect(bus.receipts).toMatchObject([{ tenant: "default", sessionId: SESSION, actorId: "default_order-1", key: eventKeyOf("shop", "1"), rev: 0, verdict: "too_old", deadLetterId: bus.letters[0]!.deadLetterId }]);
     bus.down.add("responses");
     await expect(router.handle("tasks", serializeEnvelope(refused))).rejects.toMatchObject({ retryable: true });
   });
