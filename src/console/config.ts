@@ -24,9 +24,17 @@ export const ConsoleConfig = z.object({
     sinceMs: ms(3_600_000, "At its start the console checks the sessions that it saw move in this time before its end"),
     batch: count(100, "Most sessions checked at one look"),
   }).prefault({}),
+  redrive: z.object({
+    everyMs: ms(5_000, "Pause between looks for redrives that have not arrived"),
+    confirmMs: ms(15_000, "A redrive that its session does not know for this long is sent again"),
+    backoffCapMs: ms(600_000, "Longest pause between sendings of one redrive"),
+    attempts: count(30, "Sendings after which a redrive is given up and its letter is dead again"),
+    batch: count(50, "Most redrives looked at at once"),
+  }).prefault({}),
   retention: z.object({
     everyMs: ms(3_600_000, "Pause between clean-ups"),
     decidedMs: ms(90 * 86_400_000, "How long closed approvals and settled dead letters are kept"),
+    deadMs: ms(180 * 86_400_000, "How long dead letters are kept that nobody has settled"),
     idleMs: ms(90 * 86_400_000, "A session that is IDLE for so long is deleted"),
     closedMs: ms(30 * 86_400_000, "A session that is CLOSED for so long is deleted"),
     batch: count(1_000, "Most sessions deleted at one clean-up"),

@@ -11,12 +11,15 @@ import { errorFields } from "../platform/log.js";
 import { approvalRoutes } from "./api/approvals.js";
 import type { ApiContext } from "./api/context.js";
 import { deadLetterRoutes } from "./api/dead-letters.js";
+import { redriveRoutes } from "./api/redrive.js";
 import { sessionRoutes } from "./api/sessions.js";
 import type { ConsoleConfig } from "./config.js";
 import { expireIdle } from "./expiry.js";
 import { createIntake, type Intake } from "./intake/intake.js";
 import { createProjector } from "./intake/projector.js";
+import { metricsRoute } from "./metrics.js";
 import { nudgeOverdue } from "./nudger.js";
+import { resendRedrives } from "./redrive-sweeper.js";
 import type { ConsoleDeps } from "./ports.js";
 import { openReadModel } from "./read-model/database.js";
 import { forgetOld } from "./read-model/retention.js";
@@ -50,6 +53,7 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
   const periodic = [
     repeat("a look around", config.nudge.everyMs, lookAround, deps.logger),
     repeat("checking journals", config.check.everyMs, () => projector.checkHeads(config.check.batch), deps.logger),
+    repeat("resending redrives", config.redrive.everyMs, () => resendRedrives(db, config.redrive, deps), deps.logger),
   ];
   return {
     ...intake,
@@ -57,6 +61,7 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
     async lookAround() {
       await lookAround();
       await projector.checkHeads(config.check.batch);
+      await resendRedrives(db, config.redrive, deps);
     },
     async start() {
       await projector.checkRecent(config.check.sinceMs);
@@ -106,6 +111,8 @@ function publicAppOf(context: ApiContext): Express {
   sessionRoutes(app, context);
   approvalRoutes(app, context);
   deadLetterRoutes(app, context);
+  redriveRoutes(app, context);
+  metricsRoute(app, context);
   finishRoutes(app, deps.logger);
   return app;
 }

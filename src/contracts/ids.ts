@@ -36,6 +36,9 @@ export function eventKeyOf(source: string, id: string): string {
   return sha256Hex(`${source}\n${id}`).slice(0, 32);
 }
 
+/** Id of the event that the n-th redrive of a letter makes of the dead one. */
+export function redrivenIdOf(eventId: string, redrive: number): string { return `${eventId}#redrive-${String(redrive)}`; }
+
 /** The run that an accepted input event starts. */
 export function runIdOf(actorId: string, eventKey: string): string {
   return `run_${sha256Hex(`${actorId}\n${eventKey}`).slice(0, 24)}`;

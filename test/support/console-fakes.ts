@@ -48,7 +48,7 @@ export class FakeSessions implements Sessions {
     const verdict = this.verdicts.get(decisionId);
     return verdict === undefined ? { known: false } : { known: true, verdict, rev: 7 };
   }
-  async readOutcome(): Promise<EventOutcome> { this.#check(); return { state: "unknown" }; }
+  async readOutcome(_actorId: string, _key: string): Promise<EventOutcome> { this.#check(); return { state: "unknown" }; }
   #check(): void { if (this.down) throw new Problem("actor_unavailable", "the actor does not answer (fake)"); }
 
   /** Judges what came over the decisions channel, as the actor does: signature, digest, version, roles, expiry, state. */

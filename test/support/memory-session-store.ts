@@ -24,7 +24,7 @@ export class MemorySessionStore implements SessionStore {
   slow: Promise<void> | undefined;
   /** Runs between a turn's reading and its write, to play another host. Once. */
   beforeCommit: ((write: TurnWrite) => Promise<void>) | undefined;
-  /** What was asked for, in order: `load`, `entries`, `ledger`, `blob`, `commit`. */
+  /** What was asked for, in order: `load`, `entries`, `ledger`, `blob`, `commit`, `refuse`. */
   readonly calls: string[] = [];
 
   /** The next commits fail thus, one each. */
@@ -77,6 +77,13 @@ export class MemorySessionStore implements SessionStore {
       for (const key of blobKeysOf(entry)) this.#blobs.delete(key);
       this.#journal.delete(`${actorId}:${String(entry.rev)}`);
     }
+  }
+
+  async refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict"> {
+    await this.#called("refuse");
+    if (this.#ledger.has(`${actorId}:${key}`)) return "conflict";
+    this.#ledger.set(`${actorId}:${key}`, JSON.stringify(row));
+    return "committed";
   }
 
   /** Loses a blob, as a careless clean-up would. */

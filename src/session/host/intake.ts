@@ -4,7 +4,7 @@
  */
 import { prepareEvent, toAgentEvent } from "../../agent/event.js";
 import { principalOf, parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
-import { eventKeyOf, runIdOf } from "../../contracts/ids.js";
+import { eventKeyOf, redrivenIdOf, runIdOf } from "../../contracts/ids.js";
 import { busyModeOf, SessionRedrive } from "../../contracts/messages.js";
 import { Problem, zodErrors } from "../../contracts/problems.js";
 import type { AgentLimits, IncomingEvent, PreparedInput, SessionCommand } from "../core/command.js";
@@ -111,7 +111,7 @@ export function redrivenEnvelope(command: Envelope): Envelope {
   const { event, deadLetterId, redrive } = parsed.data;
   const { expirytime, ...dead } = parseEnvelope(event);
   return {
-    ...dead, id: `${dead.id}#redrive-${String(redrive)}`, causationid: deadLetterId,
+    ...dead, id: redrivenIdOf(dead.id, redrive), causationid: deadLetterId,
     ...(command.expirytime === undefined ? {} : { expirytime: command.expirytime }),
     ...(command.principal === undefined ? {} : { principal: command.principal }),
   };

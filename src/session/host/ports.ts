@@ -9,7 +9,9 @@ import type { JournalEntry } from "../../contracts/journal.js";
 import type { GrantClaims, ResultClaims } from "../../contracts/tools.js";
 import type { SessionState } from "../core/state.js";
 
-export interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string }
+/** Why an event was never taken, and the letter that says so. */
+export interface Refusal { readonly code: string; readonly message: string; readonly deadLetterId: string; readonly tries: number }
+export interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string; readonly refusal?: Refusal }
 
 /** Everything that one turn writes: all or nothing. */
 export interface TurnWrite {
@@ -33,6 +35,8 @@ export interface SessionStore {
   commit(write: TurnWrite): Promise<"committed" | "conflict">;
   /** Deletes these entries and the blobs they point to, as far as they are still there. Ledger rows go by their own time. */
   erase(actorId: string, fromRev: number, toRev: number): Promise<void>;
+  /** Writes a ledger row alone, create-only: what it says of the event stands from then on. `conflict`: it has one. */
+  refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict">;
 }
 
 /** Publishes; resolves when the broker has the message. Throws Problem `broker_unavailable`. */

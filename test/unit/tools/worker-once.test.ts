@@ -4,6 +4,7 @@ import { ToolFailure } from "../../../src/agent/tool-failure.js";
 import { argsDigest } from "../../../src/contracts/ids.js";
 import { ResultClaims } from "../../../src/contracts/tools.js";
 import { REASK_BEFORE_MS, TOOL_GRACE_MS } from "../../../src/session/core/limits.js";
+import { CallRecord } from "../../../src/tools/record.js";
 import { flush } from "../../support/tools/clock.js";
 import { countingTool, deliver, eventOf, harness, readFakeJws, requestFor } from "../../support/tools/harness.js";
 
@@ -17,8 +18,10 @@ describe("a request is run once", () => {
     const worker = h.worker();
     expect(await deliver(worker, requestFor(h.clock))).toBe("SUCCESS");
     expect(worker.running()).toBe(1);
-    expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
     expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 12_000 }]);
+    expect([h.results, h.claims]).toEqual([[], []]);
+    await h.clock.advance(1_000);
+    expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
     expect(h.results).toEqual([]);
     finish({ refunded: "ord-1" });
     await flush();
@@ -26,6 +29,14 @@ describe("a request is run once", () => {
     expect(h.results).toMatchObject([{ outcome: "succeeded", output: "{\"refunded\":\"ord-1\"}", truncated: false, try: 1 }]);
     expect(worker.running()).toBe(0);
     expect(h.clock.pending()).toBe(0);
+  });
+
+  it("a run that ends soon is not announced: its result says it all", async () => {
+    const { tool } = countingTool();
+    const h = harness([tool]);
+    await deliver(h.worker(), requestFor(h.clock));
+    await h.clock.advance(10_000);
+    expect([h.results.length, h.claims.length]).toEqual([1, 0]);
   });
 
   it("signs the result over session, call, try, outcome and output", async () => {
@@ -72,6 +83,7 @@ describe("a request is run once", () => {
     const { tool } = countingTool({ run: never });
     const h = harness([tool]);
     await deliver(h.worker("w1"), requestFor(h.clock));
+    await h.clock.advance(1_000);
     await deliver(h.worker("w2"), requestFor(h.clock));
     expect(h.claims.map((claim) => claim.worker)).toEqual(["w1", "w1"]);
     expect(h.store.history).toHaveLength(1);
@@ -227,6 +239,31 @@ describe("later tries", () => {
     await deliver(h.worker(), tryOf(h, 1));
     await deliver(h.worker(), tryOf(h, 2));
     expect(h.results).toMatchObject([{ try: 1, outcome: "failed", failure: { kind: "transient", message: "503" } }, { try: 2, outcome: "succeeded", output: "run 2" }]);
+  });
+
+  it("every claim of a call has a fence above all before it, over tries and takeovers", async () => {
+    const fences: number[] = [];
+    const { tool } = countingTool({ effects: "idempotent", timeoutMs: 600_000, run: async (_args, context) => {
+      fences.push(context.fence);
+      if (context.try === 1 && fences.length === 1) return never();
+      throw ToolFailure.transient("503");
+    } });
+    const first = harness([tool]);
+    await deliver(first.worker("dies"), requestFor(first.clock));
+    const h = harness([tool], { store: first.store });
+    await h.clock.advance(61_000);
+    const about = { deadlineAtMs: h.clock.nowMs() + 600_000 };
+    await deliver(h.worker("takes over"), requestFor(h.clock, { request: about }));
+    await deliver(h.worker("tries again"), requestFor(h.clock, { request: { ...about, try: 2 } }));
+    expect(fences).toEqual([1, 2, 3]);
+  });
+
+  it("a record of an older version has no fence yet: the next claim is the first", async () => {
+    const h = harness([failing().tool]);
+    await deliver(h.worker(), tryOf(h, 1));
+    const { claims, ...old } = h.store.history.at(-1)!.record;
+    expect(claims).toBe(1);
+    expect(CallRecord.parse(old).claims).toBe(0);
   });
 
   it("a late duplicate of the first try gets its own cached failure", async () => {
