@@ -50,9 +50,10 @@ export function ensureInstalled() {
 /** Compiles to dist/ when it is missing or older than any source. */
 export function ensureBuilt() {
   const built = mtimeMs(join(ROOT, "dist", "src", "main", "dev.js"));
-  const stamp = Math.max(built, mtimeMs(join(ROOT, "dist", ".tsbuildinfo")));
-  const sources = ["src", "agents"].map((dir) => newestUnder(join(ROOT, dir))).concat(mtimeMs(join(ROOT, "tsconfig.json")), mtimeMs(join(ROOT, "package-lock.json")));
-  if (built > 0 && stamp >= Math.max(...sources)) return;
+  const stamp = Math.max(built, mtimeMs(join(ROOT, "dist", ".tsbuildinfo")), mtimeMs(join(ROOT, "dist", "web", "index.html")));
+  const sources = ["src", "agents", "web"].map((dir) => newestUnder(join(ROOT, dir))).concat(mtimeMs(join(ROOT, "tsconfig.json")), mtimeMs(join(ROOT, "package-lock.json")));
+  const web = mtimeMs(join(ROOT, "dist", "web", "index.html"));
+  if (built > 0 && web > 0 && stamp >= Math.max(...sources)) return;
   npm(["run", "--silent", "build"], built === 0 ? "Building" : "Sources changed, building");
 }
 

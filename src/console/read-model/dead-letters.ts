@@ -45,6 +45,12 @@ export async function settleRedrive(db: ReadModel, id: string, atMs: number): Pr
   await db.updateTable("dead_letters").set({ state: "redriven", settled_at: atMs }).where("dead_letter_id", "=", id).execute();
 }
 
+/** False: it is settled already. */
+export async function discardDeadLetter(db: ReadModel, id: string, atMs: number): Promise<boolean> {
+  const result = await db.updateTable("dead_letters").set({ state: "discarded", settled_at: atMs }).where("dead_letter_id", "=", id).where("state", "=", "dead").executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
 function itemOf(row: DeadLetterRow): DeadLetterItem {
   const state = row.state === "redriven" || row.state === "discarded" ? row.state : "dead";
   return { letter: DeadLetter.parse(JSON.parse(row.letter)), state, receivedAtMs: row.received_at, redriveCount: row.redrive_count };

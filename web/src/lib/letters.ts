@@ -1,0 +1,20 @@
+/** Owns: grouping dead letters: those that died of the same thing are one line. */
+import type { DeadLetterItem } from "../../../src/contracts/api.js";
+
+export interface LetterGroup { readonly fingerprint: string; readonly kind: string; readonly reason: string; readonly message: string; readonly items: readonly DeadLetterItem[]; readonly newestAtMs: number }
+
+/** Kind, reason and message, with what differs from letter to letter taken out: ids, numbers, quoted words. */
+export function fingerprintOf({ letter }: DeadLetterItem): string {
+  const message = letter.message.replace(/"[^"]*"|'[^']*'/g, "…").replace(/\b[\w-]*\d[\w.:-]*\b/g, "#").replace(/\s+/g, " ").slice(0, 200);
+  return [letter.kind, letter.reason, letter.tool ?? "", message].join("|");
+}
+
+/** The group with the newest letter first. */
+export function groupLetters(items: readonly DeadLetterItem[]): LetterGroup[] {
+  const groups = new Map<string, DeadLetterItem[]>();
+  for (const item of items) groups.set(fingerprintOf(item), [...(groups.get(fingerprintOf(item)) ?? []), item]);
+  return [...groups].map(([fingerprint, members]) => {
+    const letter = members[0]?.letter;
+    return { fingerprint, kind: letter?.kind ?? "", reason: letter?.reason ?? "", message: letter?.message ?? "", items: members, newestAtMs: Math.max(...members.map((item) => item.receivedAtMs)) };
+  }).sort((a, b) => b.newestAtMs - a.newestAtMs);
+}
