@@ -49,7 +49,9 @@ export class FakeSessions implements Sessions {
     const verdict = this.verdicts.get(decisionId);
     return verdict === undefined ? { known: false } : { known: true, verdict, rev: 7 };
   }
-  async readOutcome(): Promise<EventOutcome> { this.#check(); return { state: "unknown" }; }
+  /** What sessions say of every event. */
+  outcome: EventOutcome = { state: "unknown" };
+  async readOutcome(): Promise<EventOutcome> { this.#check(); return this.outcome; }
   #check(): void { if (this.down) throw new Problem("actor_unavailable", "the actor does not answer (fake)"); }
 
   /** Judges what came over the decisions channel, as the actor does: signature, digest, version, roles, expiry, state. */
@@ -85,6 +87,8 @@ export interface ConsoleWorld {
   readonly clock: { ms: number; nowMs(): number };
   /** API keys: `key(...roles)` makes one. */
   key(roles: readonly string[], more?: { tenant?: string; class?: "person" | "machine" | "agent"; id?: string; scopes?: string[] }): string;
+  /** No key is known any more. */
+  revokeKeys(): void;
   call(method: string, path: string, options?: { key?: string; body?: unknown; text?: string; headers?: Record<string, string> }): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }>;
   close(): Promise<void>;
 }
@@ -106,6 +110,7 @@ export async function startConsole(keys: { signer: Signer; trust: Trust }, confi
       authenticator.replace(records);
       return made.key;
     },
+    revokeKeys() { authenticator.replace([]); },
     async call(method, path, options = {}) {
       const body = options.text ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
       const response = await fetch(`${http.url}${path}`, { method, ...(body === undefined ? {} : { body }), headers: { ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }), ...options.headers } });

@@ -30,13 +30,14 @@ export function overviewRoutes(app: Express, { db, deps, config }: ApiContext): 
   });
 }
 
-async function stateOf({ name, about, check }: Part): Promise<PartState> {
+async function stateOf(part: Part): Promise<PartState> {
+  const { name, about } = part;
   const started = performance.now();
   const took = (): number => Math.round(performance.now() - started);
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_resolve, reject) => { timer = setTimeout(() => { reject(new Error(`did not answer within ${String(PART_MS)} ms`)); }, PART_MS); });
   try {
-    return { name, about, ok: true, detail: await Promise.race([check(), late]), tookMs: took() };
+    return { name, about, ok: true, detail: await Promise.race([part.check(), late]), tookMs: took() };
   } catch (error) {
     return { name, about, ok: false, detail: error instanceof Error ? error.message : String(error), tookMs: took() };
   } finally {

@@ -22,10 +22,10 @@ export type Phase =
 export interface Deciding {
   readonly phase: Phase;
   /** First press arms, the second sends. `pointer`: presses of a double click are one. */
-  press(kind: DecisionKind, how: "key" | "pointer"): void;
-  ask(kind: DecisionKind): void;
-  send(kind: DecisionKind, content: Content): void;
-  dismiss(): void;
+  readonly press: (kind: DecisionKind, how: "key" | "pointer") => void;
+  readonly ask: (kind: DecisionKind) => void;
+  readonly send: (kind: DecisionKind, content: Content) => void;
+  readonly dismiss: () => void;
 }
 
 const ARMED_MS = 6_000;

@@ -12,8 +12,8 @@ type Key = string | number;
 export type Path = readonly Key[];
 export type JsonKind = "object" | "array" | "string" | "number" | "boolean" | "null";
 
-/** Characters that show as nothing, or change how others show. */
-const UNSEEN = /[\u0000-\u0008\u000b-\u001f\u007f-\u009f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180e\u200b-\u200f\u2028-\u202e\u2060-\u206f\u3164\ufe00-\ufe0f\ufeff\uffa0\ufff0-\uffff]|[\u{e0000}-\u{e0fff}]/gu;
+/** Characters that show as nothing, or change how others show; the emoji form of a pictogram is no secret. */
+const UNSEEN = /(?![\t\n]|(?<=\p{Extended_Pictographic})\ufe0f)[\p{Cc}\p{Cf}\p{Co}\p{Cs}\p{Zl}\p{Zp}\p{Default_Ignorable_Code_Point}]/gu;
 
 /** Text with the unseen made visible as `\uXXXX`. Tabs and line ends stay. */
 export function visible(text: string): string {
@@ -30,6 +30,16 @@ export function pretty(text: string): string {
 }
 
 export function prettyValue(value: unknown): string { return visible(stringify(value, undefined, 2) ?? "null"); }
+
+/** The words of a message: the text of `{"text": …}`, everything else as it came. */
+export function wordsOf(text: string): string {
+  try {
+    const value = parseLossless(text);
+    return isObject(value) && Object.keys(value).length === 1 && typeof value["text"] === "string" ? value["text"] : text;
+  } catch {
+    return text;
+  }
+}
 
 /** One line of JSON, for diffs and lists. */
 export function inline(value: unknown): string { return visible(canonicalText(value)); }

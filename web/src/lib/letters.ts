@@ -9,6 +9,9 @@ export function fingerprintOf({ letter }: DeadLetterItem): string {
   return [letter.kind, letter.reason, letter.tool ?? "", message].join("|");
 }
 
+/** The session that a letter is about: what the session host said, else whom the event was addressed to. */
+export function sessionOf({ letter }: DeadLetterItem): string | undefined { return letter.sessionId ?? letter.envelope?.subject; }
+
 /** The group with the newest letter first. */
 export function groupLetters(items: readonly DeadLetterItem[]): LetterGroup[] {
   const groups = new Map<string, DeadLetterItem[]>();

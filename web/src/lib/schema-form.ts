@@ -30,7 +30,7 @@ export function shapeOf(schema: Schema, value: unknown, root: Schema): Shape {
     case "integer": return kindOf(value) === "number" ? { kind: "number", integer: true } : { kind: "json" };
     case "number": return kindOf(value) === "number" ? { kind: "number", integer: false } : { kind: "json" };
     case "boolean": return typeof value === "boolean" ? { kind: "boolean" } : { kind: "json" };
-    default: return { kind: "json" };
+    case undefined: default: return { kind: "json" };
   }
 }
 
@@ -40,7 +40,7 @@ export function describe(schema: Schema, value: unknown, root: Schema): { readon
   const text = (key: string): string | undefined => (typeof own[key] === "string" ? own[key] : undefined);
   const word = (key: string, prefix: string): string[] => (own[key] === undefined ? [] : [`${prefix}${inline(own[key])}`]);
   const limits = [...word("minimum", "≥ "), ...word("exclusiveMinimum", "> "), ...word("maximum", "≤ "), ...word("exclusiveMaximum", "< "), ...word("minLength", "at least "), ...word("maxLength", "at most "), ...word("format", ""), ...word("pattern", "like ")];
-  return { title: text("title"), about: text("description") ?? text("description") ?? "", limits: [typeName(own, value), ...limits].join(", ") };
+  return { title: text("title"), about: text("description") ?? "", limits: [typeName(own, value), ...limits].join(", ") };
 }
 
 /** A value to start from, for a property or item that is added. */
@@ -55,7 +55,7 @@ export function emptyOf(schema: Schema, root: Schema): unknown {
     case "number": case "integer": return new LosslessNumber("0");
     case "boolean": return false;
     case "string": return "";
-    default: return null;
+    case undefined: default: return null;
   }
 }
 
@@ -103,7 +103,7 @@ function objectFaults(schema: Schema, value: JsonObject, root: Schema, path: Pat
 }
 
 function textFaults(schema: Schema, value: string): string[] {
-  const length = [...value].length;
+  const length = Array.from(value).length;
   return [
     ...(length < numberAt(schema, "minLength", 0) ? [`has ${String(length)} characters, expected at least ${String(schema["minLength"])}`] : []),
     ...(length > numberAt(schema, "maxLength", Infinity) ? [`has ${String(length)} characters, expected at most ${String(schema["maxLength"])}`] : []),

@@ -1,5 +1,6 @@
 /** Owns: a journal as a story: what people care about, in order. The rest is in the journal tab. */
 import type { JournalEntry, SessionEvent } from "../../../src/contracts/journal.js";
+import { decisionWords } from "./words.js";
 
 export type Tone = "plain" | "person" | "model" | "tool" | "approval" | "good" | "bad";
 export interface Line {
@@ -34,7 +35,7 @@ function linesOf(event: SessionEvent): Content[] {
     case "ToolCallDenied": return say("bad", "denied", `by rule ${event.rule}: ${event.reason}`);
     case "ApprovalOpened": return say("approval", "approval", `needed for ${event.record.tool ?? "this"}: ${event.record.question}`, { approvalId: event.record.approvalId });
     case "Escalated": return say("approval", "escalated", `${event.message} (${event.reason})`, { approvalId: event.record.approvalId });
-    case "DecisionRecorded": return say("approval", "decision", `${event.kind.replace("_", " ")} by ${event.principal.id} (${event.via})${event.final ? "" : "; more are needed"}${event.text === undefined ? "" : `: ${event.text}`}`, { detail: event.args, approvalId: event.approvalId });
+    case "DecisionRecorded": return say("approval", "decision", `${decisionWords(event.kind)} by ${event.principal.id} (${event.via})${event.final ? "" : "; more are needed"}${event.text === undefined ? "" : `: ${event.text}`}`, { detail: event.args, approvalId: event.approvalId });
     case "DecisionRefused": return say("bad", "decision refused", `${event.principal?.id ?? "somebody"} (${event.via}): ${event.code}`, { approvalId: event.approvalId });
     case "ApprovalExpired": return say("bad", "approval expired", event.action === "reject" ? "the call is rejected" : "it is escalated", { approvalId: event.approvalId });
     case "ApprovalWithdrawn": return say("plain", "approval withdrawn", event.reason, { approvalId: event.approvalId });
@@ -49,6 +50,8 @@ function linesOf(event: SessionEvent): Content[] {
     case "RunEnded": return say(event.outcome === "completed" ? "good" : "bad", event.outcome, event.text === "" ? `the run ended${event.code === undefined ? "" : ` (${event.code})`}` : event.text);
     case "DeadLetterRecorded": return say("bad", "dead letter", `${event.reason}${event.message === undefined ? "" : `: ${event.message}`}, after ${String(event.tries)} tries`);
     case "SessionClosed": return say("plain", "session", `closed: ${event.reason}`);
-    default: return [];
+    case "EventReceived": case "ModelCallStarted": case "ModelCostBooked": case "ToolCallAllowed": case "ApprovalReceived": case "ToolCallClaimed": case "PublicationsCleared": case "PublicationRepeated": case "WindowAdvanced": case "GuardArmed": case "GuardReleased":
+      return [];
+    default: return []; // an event of a newer server
   }
 }

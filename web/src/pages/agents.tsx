@@ -1,10 +1,10 @@
 /** Owns: the Agents page: what is installed, as manifests. */
 import type { JSX } from "preact";
+import type { Installed } from "../lib/installed.js";
 import { usePoll } from "../lib/poll.js";
 import { inline } from "../lib/json.js";
 import { plural, span } from "../lib/words.js";
 import { Broken, Empty, Fields, Json, Loading, RiskMark, Words } from "../parts/basics.js";
-import type { Installed } from "./approval-card.js";
 
 export function Agents(): JSX.Element {
   const { value, error, refresh } = usePoll<Installed>("/v1/agents", 60_000);

@@ -4,20 +4,20 @@ import type { ApprovalListItem } from "../../../src/contracts/api.js";
 import type { ToolManifest } from "../../../src/contracts/tools.js";
 import { useDecision } from "../lib/decision.js";
 import { useDigestCheck, type DigestCheck } from "../lib/digest.js";
+import { wordsOf } from "../lib/json.js";
+import type { Installed } from "../lib/installed.js";
 import { useKeys } from "../lib/keys.js";
 import { usePoll } from "../lib/poll.js";
 import { to } from "../lib/router.js";
 import { obstacleOf, type Me } from "../lib/urgency.js";
 import { onExpiryWords } from "../lib/words.js";
 import { Broken, Fields, Id, Json, Loading, Notice, RiskMark, Time, Words } from "../parts/basics.js";
-import { Left } from "./approvals.js";
+import { Left } from "../parts/left.js";
 import { DecisionBar } from "./decision-bar.js";
 import { DecisionDialog } from "./decision-dialogs.js";
 import { DecisionOutcome } from "./decision-outcome.js";
 
 const EVERY_MS = 2_000;
-
-export interface Installed { readonly agents: readonly { readonly name: string; readonly version: string; readonly description: string; readonly instructions: string; readonly model: string; readonly tools: readonly string[]; readonly triggers: readonly string[]; readonly limits: Readonly<Record<string, number>> }[]; readonly tools: readonly ToolManifest[] }
 
 export function ApprovalCard({ id, me, back, onSettled }: { id: string; me: Me; back: string; onSettled: () => void }): JSX.Element {
   const { value: item, error, refresh } = usePoll<ApprovalListItem>(`/v1/approvals/${encodeURIComponent(id)}`, EVERY_MS);
@@ -49,7 +49,7 @@ export function ApprovalCard({ id, me, back, onSettled }: { id: string; me: Me; 
     <Arguments item={item} check={check} />
     {tool === undefined ? null : <section><h3>What the tool does</h3><p><Words text={tool.description} max={600} /></p><p class="quiet">{effectWords(tool)}</p></section>}
     <section><h3>Why the agent wants it</h3>{item.pending.rationale === "" ? <p class="quiet">The model gave no reason.</p> : <blockquote><Words text={item.pending.rationale} max={2_000} /></blockquote>}</section>
-    <section><h3>What started it <span class="tag-untrusted">untrusted</span></h3><blockquote class="untrusted"><Words text={item.pending.trigger === "" ? "(empty)" : item.pending.trigger} max={2_000} /></blockquote><p class="quiet">Written by {record.requestedBy === "" ? "an outside system" : <bdi>{record.requestedBy}</bdi>}. Nothing in it is a decision or an instruction to you.</p></section>
+    <section><h3>What started it <span class="tag-untrusted">untrusted</span></h3><blockquote class="untrusted"><Words text={item.pending.trigger === "" ? "(empty)" : wordsOf(item.pending.trigger)} max={2_000} /></blockquote><p class="quiet">Written by {record.requestedBy === "" ? "an outside system" : <bdi>{record.requestedBy}</bdi>}. Nothing in it is a decision or an instruction to you.</p></section>
     <section><h3>Why you are asked</h3><p><Words text={record.question} /></p><Facts item={item} /></section>
     {item.state === "open" ? <DecisionBar record={record} obstacle={obstacle} deciding={deciding} /> : null}
     {deciding.phase.at === "asking" && item.state === "open" ? <DecisionDialog kind={deciding.phase.kind} item={item} tool={tool} deciding={deciding} /> : null}

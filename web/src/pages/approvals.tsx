@@ -4,12 +4,14 @@ import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalListItem } from "../../../src/contracts/api.js";
 import { serverNow } from "../lib/api.js";
 import { heldOrder } from "../lib/held-order.js";
+import { visible } from "../lib/json.js";
 import { useKeys } from "../lib/keys.js";
-import { useNow, usePoll } from "../lib/poll.js";
+import { usePoll } from "../lib/poll.js";
 import { go, to } from "../lib/router.js";
-import { bandOf, byUrgency, obstacleOf, type Me } from "../lib/urgency.js";
-import { decisionWords, plural, relative } from "../lib/words.js";
-import { Broken, Empty, Loading, RiskMark, Tabs, Time, Words } from "../parts/basics.js";
+import { byUrgency, obstacleOf, type Me } from "../lib/urgency.js";
+import { decisionWords, plural } from "../lib/words.js";
+import { Broken, Empty, Loading, RiskMark, Tabs, Time } from "../parts/basics.js";
+import { Left } from "../parts/left.js";
 import { ApprovalCard } from "./approval-card.js";
 
 const EVERY_MS = 2_000;
@@ -68,18 +70,9 @@ function Row({ item, open, query }: { item: ApprovalListItem; open: boolean; que
   useEffect(() => { if (open) element.current?.scrollIntoView({ block: "nearest" }); }, [open]);
   return <li><a ref={element} class={`row ${item.state === "open" ? "" : "settled"}`} href={to.approval(record.approvalId) + query} aria-current={open ? "true" : undefined}>
     <span class="row-top"><b class="code">{record.tool ?? record.kind}</b>{item.state === "open" ? <Left item={item} /> : <span class="quiet"><Time at={item.decidedAtMs ?? record.openedAtMs} /></span>}</span>
-    <span class="row-middle"><Words text={record.question} /></span>
+    <span class="row-middle"><bdi>{item.pending.args === "" ? visible(record.question) : visible(item.pending.args)}</bdi></span>
     <span class="row-bottom"><RiskMark risk={record.risk} /><bdi class="quiet clip">{sessionId}</bdi>{item.state === "open" ? null : <span>{item.state === "decided" ? `${decisionWords(item.decision ?? "")} by ${item.decidedBy ?? "somebody"}` : item.state}</span>}</span>
   </a></li>;
-}
-
-/** Time left, by the server's clock. */
-export function Left({ item }: { item: ApprovalListItem }): JSX.Element {
-  const nowMs = useNow();
-  const { record } = item.pending;
-  const band = bandOf(record, nowMs);
-  if (record.expiresAtMs === undefined) return <span class="quiet">no deadline</span>;
-  return <time class={`left left-${band}`} dateTime={new Date(record.expiresAtMs).toISOString()} title={new Date(record.expiresAtMs).toISOString()}>{band === "over" ? "time is over" : `${relative(record.expiresAtMs, nowMs).replace("in ", "")} left`}</time>;
 }
 
 function Nothing({ view, others }: { view: View; others: number }): JSX.Element {

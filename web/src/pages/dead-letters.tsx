@@ -3,7 +3,7 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { DeadLetterItem } from "../../../src/contracts/api.js";
 import { ApiError, post } from "../lib/api.js";
-import { groupLetters, type LetterGroup } from "../lib/letters.js";
+import { groupLetters, sessionOf, type LetterGroup } from "../lib/letters.js";
 import { usePoll } from "../lib/poll.js";
 import { to } from "../lib/router.js";
 import type { Me } from "../lib/urgency.js";
@@ -34,9 +34,9 @@ export function DeadLetters({ me, id, query }: { me: Me; id: string | undefined;
 function Group({ group, open, suffix }: { group: LetterGroup; open: string | undefined; suffix: string }): JSX.Element {
   return <details class="group" open={group.items.length <= 5 || group.items.some((item) => item.letter.deadLetterId === open)}>
     <summary><b class="code">{group.reason}</b> <span class="count">{group.items.length}</span> <span class="quiet"><Time at={group.newestAtMs} /></span><span class="group-message"><Words text={group.message.slice(0, 200)} /></span></summary>
-    <ul class="rows">{group.items.map(({ letter, receivedAtMs }) => <li key={letter.deadLetterId}><a class="row" href={to.letter(letter.deadLetterId) + suffix} aria-current={letter.deadLetterId === open ? "true" : undefined}>
-      <span class="row-top"><span class="code">{letter.kind}</span><span class="quiet"><Time at={receivedAtMs} /></span></span>
-      <span class="row-bottom"><bdi class="quiet clip">{letter.sessionId ?? letter.deadLetterId}</bdi></span></a></li>)}</ul>
+    <ul class="rows">{group.items.map((item) => <li key={item.letter.deadLetterId}><a class="row" href={to.letter(item.letter.deadLetterId) + suffix} aria-current={item.letter.deadLetterId === open ? "true" : undefined}>
+      <span class="row-top"><span class="code">{item.letter.kind}</span><span class="quiet"><Time at={item.receivedAtMs} /></span></span>
+      <span class="row-bottom"><bdi class="quiet clip">{sessionOf(item) ?? item.letter.deadLetterId}</bdi></span></a></li>)}</ul>
   </details>;
 }
 
@@ -46,13 +46,14 @@ function Letter({ id, me, back, onDone }: { id: string; me: Me; back: string; on
   const [told, setTold] = useState<{ tone: "good" | "bad"; text: string }>();
   if (item === undefined) return error === undefined ? <Loading /> : <Broken error={error} again={refresh} />;
   const { letter } = item;
+  const sessionId = sessionOf(item);
   const close = (next?: typeof told): void => { setAsking(undefined); if (next !== undefined) setTold(next); refresh(); onDone(); };
   return <article class="card" aria-labelledby="letter-title">
     <header class="card-head"><a class="back" href={back} aria-label="Back to the list">←</a><div class="grow"><h2 id="letter-title"><span class="code">{letter.reason}</span></h2><p class="card-line"><span class="badge">{item.state}</span> <span class="quiet">{letter.kind.replace("_", " ")} from {letter.topic}</span></p></div></header>
     {told === undefined ? null : <Notice tone={told.tone}>{told.text}</Notice>}
     <section><h3>What happened</h3><p><Words text={letter.message} max={2_000} /></p></section>
     <Fields rows={[
-      letter.sessionId === undefined ? undefined : ["session", <a href={to.session(letter.sessionId)}><bdi>{letter.sessionId}</bdi></a>], letter.tool === undefined ? undefined : ["tool", <span class="code">{letter.tool}</span>],
+      sessionId === undefined ? undefined : ["session", <a href={to.session(sessionId)}><bdi>{sessionId}</bdi></a>], letter.tool === undefined ? undefined : ["tool", <span class="code">{letter.tool}</span>],
       ["tries", String(letter.tries)], ["app", letter.app], ["first failed", <Time at={letter.firstFailedAtMs} />], ["last failed", <Time at={letter.lastFailedAtMs} />], ["redriven", plural(item.redriveCount, "time")],
       ["letter", <Id id={letter.deadLetterId} />], letter.envelope?.id === undefined ? undefined : ["event", <Id id={letter.envelope.id} />], letter.runId === undefined ? undefined : ["run", <Id id={letter.runId} />],
     ]} />

@@ -38,7 +38,7 @@ export function ModifyDialog({ item, tool, deciding }: { item: ApprovalListItem;
   return <Dialog title={`Modify ${item.pending.record.tool ?? ""}`} wide onClose={deciding.dismiss}>
     <div class="modify">
       <section aria-label="Form"><SchemaForm schema={schema} value={value} onChange={change} onUnreadable={setUnreadable} /></section>
-      <section aria-label="As JSON"><label class="field"><span>As JSON</span><textarea class="code json-edit" spellcheck={false} value={json.text} onInput={(event) => { typeJson(event.currentTarget.value); }} /></label></section>
+      <section><label class="field"><span>As JSON</span><textarea class="code json-edit" spellcheck={false} value={json.text} onInput={(event) => { typeJson(event.currentTarget.value); }} /></label></section>
     </div>
     <Changes changes={changes} />
     {faults.length === 0 ? null : <ul class="faults" role="alert">{faults.slice(0, 8).map((fault) => <li key={fault}>{fault}</li>)}</ul>}

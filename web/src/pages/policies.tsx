@@ -3,10 +3,10 @@ import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { PolicyRule } from "../../../src/session/core/policy/policy.js";
 import { ApiError, post } from "../lib/api.js";
+import type { Installed } from "../lib/installed.js";
 import { usePoll } from "../lib/poll.js";
 import { Broken, Empty, Fields, Id, Json, Loading, Notice, RiskMark, Words } from "../parts/basics.js";
 import type { Risk } from "../../../src/contracts/tools.js";
-import type { Installed } from "./approval-card.js";
 
 type Rule = PolicyRule & { readonly file: string; readonly line: number };
 interface PolicyAnswer { readonly version: string; readonly rules: readonly Rule[]; readonly warnings: readonly { readonly file: string; readonly line: number; readonly rule: string; readonly message: string }[] }

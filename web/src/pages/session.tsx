@@ -40,7 +40,7 @@ function Head({ view }: { view: View }): JSX.Element {
   const last = recentRuns.at(-1);
   return <header class="session-head">
     <p class="crumb"><a href="/sessions">Sessions</a></p>
-    <h1><bdi>{visible(summary.sessionId)}</bdi> <Status status={summary.status} /></h1>
+    <h1><Id id={summary.sessionId} whole /> <Status status={summary.status} /></h1>
     <p class="waits"><b>Waits for</b> <Words text={summary.waitingFor} max={400} /></p>
     <p class="next"><b>Next</b> {nextWords(view, nowMs)}{summary.mailboxLength === 0 ? "" : ` ${plural(summary.mailboxLength, "event")} wait in the mailbox.`}</p>
     {approvals.map((record) => <p key={record.approvalId} class="ask"><RiskMark risk={record.risk} /> <a href={to.approval(record.approvalId)}>Decide on <span class="code">{record.tool ?? record.kind}</span></a> <span class="quiet">opened <Time at={record.openedAtMs} /></span></p>)}
@@ -50,7 +50,7 @@ function Head({ view }: { view: View }): JSX.Element {
       <Number name="model calls" value={count(summary.modelCalls)} /><Number name="tool calls" value={count(summary.toolCalls)} /><Number name="mailbox" value={count(summary.mailboxLength)} />
     </div>
     <Fields rows={[
-      ["session", <Id id={summary.sessionId} whole />], ["agent", `${summary.agent} (version ${summary.agentVersion})`], summary.runId === undefined ? undefined : ["run", <Id id={summary.runId} />],
+      ["agent", `${summary.agent} (version ${summary.agentVersion})`], summary.runId === undefined ? undefined : ["run", <Id id={summary.runId} />],
       last === undefined ? undefined : ["last run", <span>{last.outcome}{last.code === undefined ? "" : ` (${last.code})`} <Time at={last.endedAtMs} /></span>],
       ["began", <Time at={summary.createdAtMs} />], ["changed", <Time at={summary.updatedAtMs} />], ["actor", <Id id={summary.actorId} />],
     ]} />

@@ -29,7 +29,7 @@ export function Id({ id, whole = false }: { id: string; whole?: boolean }): JSX.
     return () => { window.clearTimeout(timer); };
   }, [copied]);
   const copy = (): void => { void copyText(id).then(() => { setCopied(true); }, () => undefined); };
-  return <button type="button" class="id" title={`${visible(id)}\ncopy`} onClick={copy}><bdi>{visible(whole ? id : shortId(id))}</bdi><span class="copy" aria-hidden="true">{copied ? "✓" : "⧉"}</span><span class="sr" role="status">{copied ? "copied" : ""}</span></button>;
+  return <button type="button" class="id" title={`${visible(id)}\ncopy`} onClick={copy}><bdi>{visible(whole ? id : shortId(id))}</bdi><span class={`copy ${copied ? "copied" : ""}`} aria-hidden="true" /><span class="sr" role="status">{copied ? "copied" : ""}</span></button>;
 }
 
 /** Without TLS the browser has no clipboard API; then the person selects by hand. */
