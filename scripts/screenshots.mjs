@@ -2,12 +2,13 @@
  * `npm run screenshots`: writes docs/screenshots/*.png: each page of the console on the real stack, light and dark, and the
  * approval on a phone. Everything is made afresh in a folder of its own and removed again.
  */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { mkdirSync, mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { chromium } from "playwright-core";
 import { ensureBuilt, ensureChromium, ROOT } from "./lib.mjs";
+import { withPalette } from "./png.mjs";
 
 const OUT = join(ROOT, "docs", "screenshots");
 const FLAGS = ["--headless", "--no-sandbox", "--disable-gpu", "--disable-quic", "--no-first-run", "--disable-background-networking", "--disable-component-update", "--disable-sync"];
@@ -50,7 +51,7 @@ async function shoot(browser, colorScheme) {
   const context = await browser.newContext({ colorScheme, viewport: DESKTOP });
   const page = await context.newPage();
   const to = (path) => page.goto(`${stack.urls.console}${path}`);
-  const save = async (name) => { await page.mouse.move(0, 0); await page.screenshot({ path: join(OUT, `${name}-${colorScheme}.png`) }); };
+  const save = async (name) => { await page.mouse.move(0, 0); writeFileSync(join(OUT, `${name}-${colorScheme}.png`), withPalette(await page.screenshot())); };
   await to("/approvals");
   await page.getByLabel("API key").fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();

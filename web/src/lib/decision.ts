@@ -12,6 +12,8 @@ export type Content = Pick<DecisionRequest, "args" | "text" | "raise">;
 export type Phase =
   | { readonly at: "idle" }
   | { readonly at: "armed"; readonly kind: DecisionKind; readonly sinceMs: number }
+  /** What is asked is no longer what was being decided. */
+  | { readonly at: "changed" }
   | { readonly at: "asking"; readonly kind: DecisionKind }
   | { readonly at: "sending"; readonly kind: DecisionKind }
   | { readonly at: "told"; readonly kind: DecisionKind; readonly answer: DecisionAnswer }
@@ -41,13 +43,13 @@ export function useDecision(item: ApprovalListItem | undefined, settled: () => v
   const set = (next: Phase): void => { setState({ phase: next, of: newest.current.shown }); };
   // A press or an open dialog is for what was shown; the outcome of one that was sent stays to be read.
   const stale = of !== shown && (phase.at === "armed" || phase.at === "asking" || !sameApproval(of, shown));
-  const current: Phase = stale ? { at: "idle" } : phase;
+  const current: Phase = !stale ? phase : sameApproval(of, shown) && item?.state === "open" ? { at: "changed" } : { at: "idle" };
 
   useEffect(() => {
     if (current.at !== "armed") return;
     const timer = window.setTimeout(() => { set({ at: "idle" }); }, ARMED_MS);
     return () => { window.clearTimeout(timer); };
-  }, [current]);
+  }, [phase, stale]);
 
   const send = (kind: DecisionKind, content: Content): void => {
     if (record === undefined || current.at === "sending") return;

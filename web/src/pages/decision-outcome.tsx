@@ -10,6 +10,7 @@ export function DecisionOutcome({ item, phase, dismiss }: { item: ApprovalListIt
   const { record, sessionId } = item.pending;
   switch (phase.at) {
     case "idle": case "armed": case "asking": return item.state === "open" ? null : <Notice tone="info"><Settled item={item} /></Notice>;
+    case "changed": return <Notice tone="bad"><b>The approval has changed while you were deciding.</b> Nothing was sent. What you see now is what is asked. <button type="button" class="link" onClick={dismiss}>Understood</button></Notice>;
     case "sending": return <Notice tone="info">Sent: {phase.kind.replace("_", " ")}. Waiting for the session's verdict…</Notice>;
     case "told": return <Notice tone="good"><b>{heading(phase.kind)}.</b> The session has confirmed it{phase.answer.rev === undefined ? "" : ` (revision ${String(phase.answer.rev)})`}.{item.state === "open" && record.approvers.quorum > 1 ? " More signatures are needed." : ""} <a href={to.session(sessionId)}>See what it does</a></Notice>;
     case "refused": return <Notice tone="bad"><b>Your decision to {phase.kind.replace("_", " ")} changed nothing.</b> <Words text={phase.error.message} max={600} /> <span class="code quiet">{phase.error.code}</span>{item.state === "open" ? <> <button type="button" class="link" onClick={dismiss}>Understood</button></> : <p><Settled item={item} /></p>}</Notice>;

@@ -63,15 +63,17 @@ function Number({ name, value }: { name: string; value: string }): JSX.Element {
 function useJournal(path: string, headRev: number | undefined): { entries: readonly JournalEntry[]; from: number; earlier: () => void } {
   const [state, setState] = useState<{ entries: readonly JournalEntry[]; from: number }>({ entries: [], from: -1 });
   const from = state.from >= 0 ? state.from : Math.max(0, (headRev ?? 0) - PAGE);
+  const [failures, setFailures] = useState(0);
   const known = state.entries.at(-1)?.rev ?? from;
   useEffect(() => {
     if (headRev === undefined || known >= headRev) return;
     let ended = false;
+    let timer: number | undefined;
     get<JournalPage>(`${path}/journal?after=${String(known)}&limit=${String(PAGE)}`).then((page) => {
       if (!ended) setState((before) => ({ from, entries: [...before.entries, ...page.entries.filter((entry) => entry.rev > (before.entries.at(-1)?.rev ?? from))] }));
-    }, () => undefined);
-    return () => { ended = true; };
-  }, [path, headRev, known]);
+    }, () => { if (!ended) timer = window.setTimeout(() => { setFailures(failures + 1); }, EVERY_MS); });
+    return () => { ended = true; window.clearTimeout(timer); };
+  }, [path, headRev, known, failures]);
   const earlier = (): void => {
     const start = Math.max(0, from - PAGE);
     get<JournalPage>(`${path}/journal?after=${String(start)}&limit=${String(PAGE)}`).then((page) => {
