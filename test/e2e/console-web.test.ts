@@ -107,6 +107,7 @@ describe("from a risky call to its approved effect", () => {
     const approve = page.locator("button[data-kind=approve]");
     const box = await approve.boundingBox();
     expect(box?.height).toBeGreaterThanOrEqual(44);
+    expect((box?.y ?? Infinity) + (box?.height ?? 0), "the button is in view without scrolling").toBeLessThanOrEqual(PHONE.height);
     await approve.dblclick();
     await page.getByText("Press again to approve").waitFor();
     expect(await decisions(parcel.sessionId)).toEqual([]);
@@ -293,7 +294,7 @@ describe("dead letters, policies and the rest", () => {
     await page.getByText("Everything that the console can see answers").waitFor();
     await docket.test.stack.kill("sessions");
     await page.getByText("session host is down").waitFor({ timeout: 30_000 });
-    await page.getByText("sessions followed").waitFor();
+    await page.getByText("folded into the lists").waitFor();
     await docket.test.stack.start("sessions");
     await page.getByText("Everything that the console can see answers").waitFor({ timeout: 60_000 });
   });
@@ -325,6 +326,24 @@ describe("hostile texts", () => {
     }
     // Where a text was not on the page, nothing was proven.
     expect(seen.length).toBeGreaterThanOrEqual(6);
+  });
+});
+
+describe("the first load", () => {
+  it("is below 70 KB on the wire, from this server alone, and refuses what is inline", async () => {
+    const opened = await openScreen(browser, url());
+    screens.push(opened);
+    const sizes: number[] = [];
+    opened.page.on("response", (response) => { void response.request().sizes().then((size) => { sizes.push(size.responseBodySize); }); });
+    await opened.page.goto("/");
+    await opened.page.getByLabel("API key").waitFor();
+    await eventually("sizes of page, script and style", () => sizes.length >= 3 || undefined);
+    const total = sizes.reduce((sum, size) => sum + size, 0);
+    expect(total).toBeGreaterThan(10_000);
+    expect(total).toBeLessThan(70_000);
+    await opened.page.evaluate("const made = document.createElement('script'); made.textContent = 'globalThis.inlineRan = true'; document.body.append(made)").catch(() => undefined);
+    expect(await opened.page.evaluate("globalThis.inlineRan")).toBeUndefined();
+    expect(opened.wrongs.splice(0).join(" ")).toMatch(/Content Security Policy|Trusted/);
   });
 });
 
