@@ -81,6 +81,10 @@ describe("from a risky call to its approved effect", () => {
     await expect(card.locator(".json").first().innerText()).resolves.toContain('"id": 9007199254740993');
     for (const words of ["▲ high risk", parcel.sessionId, "Parcel 9007199254740993 goes to", "untrusted", "effects-once", "ship 9007199254740993 to Hafenstr. 1"]) await card.getByText(words).first().waitFor();
     await page.keyboard.press("Enter");
+    for (const key of ["g", "a"]) await page.keyboard.press(key);
+    await page.waitForURL(/\/approvals/);
+    expect(await page.getByText("Press again to approve").count()).toBe(0);
+    await openCard(page, parcel.approvalId);
     await page.keyboard.press("a");
     await page.getByText("Press again to approve").waitFor();
     await page.keyboard.press("Enter");
@@ -169,8 +173,10 @@ describe("modify", () => {
     expect(changes.map((line) => line.replace(/\s+/g, " "))).toEqual(["insuredCents + 50000", 'notes[0] + "ring twice"', 'parcel.address.street − "Hafenstr. 1" + "Deich 7"', "parcel.fragile − true + false", "parcel.id − 9007199254740993 + 9223372036854775807", 'service − "standard" + "express"']
       .map((line) => expect.stringContaining(line.split(" ")[0] ?? "") as string));
     expect(changes.join(" ")).toContain("9223372036854775807");
-    await send.click();
-    await send.click();
+    await send.dblclick();
+    await dialog.getByText("Press again to approve the changes").waitFor();
+    expect(await decisions(parcel.sessionId)).toEqual([]);
+    await eventually("the second press to count", async () => { await send.click({ timeout: 300 }).catch(() => undefined); return (await page.getByText(/Sent: modify|Modified\./).count()) > 0 || undefined; });
     await page.getByText("Modified. The session has confirmed it").waitFor();
     expect((await resultOf(parcel.sessionId)).status).toBe("succeeded");
     expect(shipped(parcel.sessionId)).toEqual(['{"insuredCents":50000,"notes":["ring twice"],"parcel":{"address":{"city":"Bremen","street":"Deich 7"},"fragile":false,"id":9223372036854775807,"weightGrams":1200},"service":"express"}']);

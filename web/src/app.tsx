@@ -2,7 +2,7 @@
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import { lostSince, me as meStore, refreshMe, signOut } from "./lib/api.js";
-import { useKeys } from "./lib/keys.js";
+import { leading, useKeys, useLeaderKeys } from "./lib/keys.js";
 import { useNow, usePoll } from "./lib/poll.js";
 import { followLinks, go, usePlace, type Place } from "./lib/router.js";
 import { useStore } from "./lib/store.js";
@@ -55,13 +55,12 @@ function Frame({ me }: { me: Me }): JSX.Element {
   const place = usePlace();
   const { value: overview } = usePoll<Overview>("/v1/overview", 4_000);
   const [help, setHelp] = useState(false);
-  const [leader, setLeader] = useState(false);
+  const leader = useStore(leading);
   useKeys({
     "?": () => { setHelp(true); },
-    g: () => { setLeader(true); window.setTimeout(() => { setLeader(false); }, 1_500); },
     "/": () => { document.querySelector<HTMLInputElement>("input[type=search]")?.focus(); },
-    ...(leader ? Object.fromEntries(PAGES.map(([path, , key]) => [key, () => { setLeader(false); go(`/${path}`); }])) : {}),
   });
+  useLeaderKeys(Object.fromEntries(PAGES.map(([path, , key]) => [key, () => { go(`/${path}`); }])));
   const page = place.path[0] ?? "approvals";
   const counts: Readonly<Record<string, number | undefined>> = { approvals: overview?.approvalsOpen, "dead-letters": overview?.deadLetters };
   const name = PAGES.find(([path]) => path === page)?.[1] ?? "Docket";

@@ -31,7 +31,8 @@ export interface Deciding {
 }
 
 const ARMED_MS = 6_000;
-const DOUBLE_CLICK_MS = 500;
+/** Presses that are closer together are one double click. */
+export const DOUBLE_CLICK_MS = 500;
 const ASK_AGAIN = 5;
 
 export function useDecision(item: ApprovalListItem | undefined, settled: () => void): Deciding {

@@ -6,7 +6,7 @@ import type { JSX } from "preact";
 import { useMemo, useState } from "preact/hooks";
 import type { ApprovalListItem } from "../../../src/contracts/api.js";
 import type { ToolManifest } from "../../../src/contracts/tools.js";
-import type { Deciding } from "../lib/decision.js";
+import { DOUBLE_CLICK_MS, type Deciding } from "../lib/decision.js";
 import { diff, type Change } from "../lib/diff.js";
 import { canonicalText, parseLossless, prettyValue } from "../lib/json.js";
 import { faultsOf, readJson } from "../lib/schema-form.js";
@@ -19,21 +19,22 @@ export function ModifyDialog({ item, tool, deciding }: { item: ApprovalListItem;
   const [value, setValue] = useState(original);
   const [json, setJson] = useState<{ text: string; message: string | undefined }>({ text: prettyValue(original), message: undefined });
   const [unreadable, setUnreadable] = useState<readonly string[]>([]);
-  const [sure, setSure] = useState(false);
+  const [sureSinceMs, setSureSinceMs] = useState<number>();
+  const sure = sureSinceMs !== undefined;
   const schema = tool?.inputSchema ?? {};
   const changes = diff(original, value);
   const faults = [...(json.message === undefined ? [] : [`JSON: ${json.message}`]), ...unreadable, ...faultsOf(schema, value)];
 
-  const change = (next: unknown): void => { setSure(false); setValue(next); setJson({ text: prettyValue(next), message: undefined }); };
+  const change = (next: unknown): void => { setSureSinceMs(undefined); setValue(next); setJson({ text: prettyValue(next), message: undefined }); };
   const typeJson = (text: string): void => {
     const read = readJson(text);
-    setSure(false);
+    setSureSinceMs(undefined);
     setJson({ text, message: read.ok ? undefined : read.message });
     if (read.ok) setValue(read.value);
   };
   const send = (): void => {
-    if (sure) deciding.send("modify", { args: canonicalText(value) });
-    else setSure(true);
+    if (sureSinceMs === undefined) setSureSinceMs(Date.now());
+    else if (Date.now() - sureSinceMs >= DOUBLE_CLICK_MS) deciding.send("modify", { args: canonicalText(value) });
   };
   return <Dialog title={`Modify ${item.pending.record.tool ?? ""}`} wide onClose={deciding.dismiss}>
     <div class="modify">

@@ -32,7 +32,7 @@ export function Sessions({ query, counts }: { query: URLSearchParams; counts: Re
   const all = [...rows, ...older];
   const cursor = more.path === path && more.items.length > 0 ? more.cursor : value?.nextCursor;
   const move = (next: number): void => { setAt(Math.max(0, Math.min(all.length - 1, next))); };
-  useKeys({ j: () => { move(at + 1); }, k: () => { move(at - 1); }, Escape: () => { setAt(-1); }, Enter: () => { const row = all[at]; if (row !== undefined) go(to.session(row.sessionId)); } });
+  useKeys({ j: () => { move(at + 1); }, k: () => { move(at - 1); }, Escape: () => { setAt(-1); }, ...(at < 0 ? {} : { Enter: () => { const row = all[at]; if (row !== undefined) go(to.session(row.sessionId)); } }) });
   useEffect(() => { document.querySelector("tr.at")?.scrollIntoView({ block: "nearest" }); }, [at]);
   const release = (): void => { setPointed(false); setAt(-1); };
   const load = async (): Promise<void> => {
