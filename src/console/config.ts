@@ -21,10 +21,16 @@ export const ConsoleConfig = z.object({
     windowMs: ms(15 * 60_000, "That window"),
   }).prefault({}),
   nudge: z.object({
-    everyMs: ms(10_000, "Pause between looks for sessions that missed their due time"),
-    overdueMs: ms(15_000, "A session is nudged when its due time passed by this much"),
+    everyMs: ms(3_000, "Pause between looks for sessions that missed their due time"),
+    overdueMs: ms(5_000, "A session is nudged when its due time passed by this much"),
     batch: count(50, "Most sessions nudged at one look"),
     backoffCapMs: ms(3_600_000, "Longest pause between nudges of one session"),
+  }).prefault({}),
+  check: z.object({
+    everyMs: ms(2_000, "Pause between looks for sessions whose journal is to be checked"),
+    quietMs: ms(5_000, "A session's journal is checked when nothing of it arrived for this long"),
+    sinceMs: ms(3_600_000, "At its start the console checks the sessions that it saw move in this time before its end"),
+    batch: count(100, "Most sessions checked at one look"),
   }).prefault({}),
   retention: z.object({
     everyMs: ms(3_600_000, "Pause between clean-ups"),

@@ -1,6 +1,6 @@
 /**
  * Owns: putting the console together: read model, intake of its three subscriptions, API, and the periodic work (nudges, gaps
- * in journals, forgetting). It looks on: nothing here holds a session's state, and losing the file loses only lists, dead
+ * in journals and lost ends of them, forgetting). It looks on: nothing here holds a session's state, and losing the file loses only lists, dead
  * letters and the audit.
  */
 import type { Express } from "express";
@@ -29,8 +29,8 @@ import { CONTENT_POLICY, siteRoutes } from "./web/site.js";
 export interface Console extends Intake {
   /** For the public port. */
   readonly publicApp: Express;
-  /** Starts the periodic work. */
-  start(): void;
+  /** Starts the periodic work, with what the console may have missed while it was away. */
+  start(): Promise<void>;
   stop(): Promise<void>;
   /** One round of the periodic work, now (tests turn the clock). */
   lookAround(): Promise<void>;
@@ -40,7 +40,7 @@ const GAPS_PER_LOOK = 20;
 
 export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console {
   const db = openReadModel(config.database);
-  const projector = createProjector(db, deps.sessions, deps.logger);
+  const projector = createProjector(db, deps.sessions, { logger: deps.logger, clock: deps.clock, quietMs: config.check.quietMs });
   const intake = createIntake(db, projector, deps);
   let forgottenAtMs = 0;
   const lookAround = async (): Promise<void> => {
@@ -51,24 +51,45 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
     await forgetOld(db, config.retention, nowMs);
     forgottenAtMs = nowMs;
   };
-  let timer: NodeJS.Timeout | undefined;
-  let looking: Promise<void> = Promise.resolve();
-  const schedule = (): void => {
-    timer = setTimeout(() => {
-      looking = lookAround().catch((error: unknown) => { deps.logger.warn(errorFields(error), "a look around failed"); }).then(schedule);
-    }, config.nudge.everyMs);
-    timer.unref();
-  };
+  const periodic = [
+    repeat("a look around", config.nudge.everyMs, lookAround, deps.logger),
+    repeat("checking journals", config.check.everyMs, () => projector.checkHeads(config.check.batch), deps.logger),
+  ];
   return {
     ...intake,
     publicApp: publicAppOf({ db, deps, config, intake }),
-    lookAround,
-    start: schedule,
+    async lookAround() {
+      await lookAround();
+      await projector.checkHeads(config.check.batch);
+    },
+    async start() {
+      await projector.checkRecent(config.check.sinceMs);
+      for (const { start } of periodic) start();
+    },
     async stop() {
-      clearTimeout(timer);
-      await looking;
-      clearTimeout(timer); // the look that just ended has scheduled the next
+      await Promise.all(periodic.map(({ stop }) => stop()));
       await db.destroy();
+    },
+  };
+}
+
+/** Runs `work` again and again with a pause between; a failure is logged and the next round comes all the same. */
+function repeat(what: string, everyMs: number, work: () => Promise<void>, logger: ConsoleDeps["logger"]): { readonly start: () => void; readonly stop: () => Promise<void> } {
+  let timer: NodeJS.Timeout | undefined;
+  let working: Promise<void> = Promise.resolve();
+  let stopped = false;
+  const schedule = (): void => {
+    if (stopped) return;
+    timer = setTimeout(() => {
+      working = work().catch((error: unknown) => { logger.warn(errorFields(error), `${what} failed`); }).then(schedule);
+    }, everyMs).unref();
+  };
+  return {
+    start: schedule,
+    stop: async () => {
+      stopped = true;
+      clearTimeout(timer);
+      await working;
     },
   };
 }

@@ -1,6 +1,6 @@
 /**
  * Owns: the safety net for lost reminders (DESIGN 3, guard). The read model knows each session's next due time; one that
- * passed it by 15 s gets a nudge, again after 15, 30, 60 … s while nothing moves. A nudge is harmless: the session does what is due.
+ * passed it by 5 s gets a nudge, again after 5, 10, 20 … s while nothing moves. A nudge is harmless: the session does what is due.
  */
 import { SESSION_NUDGE } from "../contracts/messages.js";
 import { errorFields } from "../platform/log.js";

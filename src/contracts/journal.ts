@@ -152,6 +152,9 @@ export const SessionSummary = z.object({
 export type SessionSummary = z.infer<typeof SessionSummary>;
 
 export const JOURNAL_APPENDED = "com.docket.journal.appended.v1";
-/** Data of JOURNAL_APPENDED. */
+/** An entry and what the session was after it. */
 export const JournalAppended = z.object({ entry: JournalEntry, summary: SessionSummary });
 export type JournalAppended = z.infer<typeof JournalAppended>;
+/** Data of JOURNAL_APPENDED: entries of any sessions, each session's in order. */
+export const JournalBatch = z.object({ appended: z.array(JournalAppended) });
+export type JournalBatch = z.infer<typeof JournalBatch>;

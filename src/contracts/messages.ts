@@ -3,7 +3,7 @@
  */
 import { z } from "zod";
 import { EnvelopeAttributes } from "./cloudevent.js";
-import { BusyMode, RunOutcome } from "./journal.js";
+import { BusyMode, JournalEntry, RunOutcome } from "./journal.js";
 
 /** Types under this prefix are Docket's own. From outside only PROMPT_RECEIVED may come in. */
 export const RESERVED_TYPE_PREFIX = "com.docket.";
@@ -50,8 +50,11 @@ export const LIVE_ADVANCED = "com.docket.live.advanced.v1";
 /** Data of LIVE_DELTA: text as it is produced. Lossy; the journal holds the whole answer. */
 export const LiveDelta = z.object({ actorId: z.string(), runId: z.string(), step: z.number().int(), attempt: z.number().int(), index: z.number().int(), text: z.string() });
 export type LiveDelta = z.infer<typeof LiveDelta>;
-/** Data of LIVE_ADVANCED: the journal has grown to `rev`; a stream should read on. */
-export const LiveAdvanced = z.object({ actorId: z.string(), rev: z.number().int() });
+/** A journal has grown to `rev`; a stream that has all before it takes the entry, another one reads on. */
+const LiveAdvance = z.object({ actorId: z.string(), rev: z.number().int(), /** left out where it is large */ entry: JournalEntry.optional() });
+export type LiveAdvance = z.infer<typeof LiveAdvance>;
+/** Data of LIVE_ADVANCED. */
+export const LiveAdvanced = z.object({ advanced: z.array(LiveAdvance) });
 export type LiveAdvanced = z.infer<typeof LiveAdvanced>;
 
 export const DEAD_LETTERED = "com.docket.deadletter.recorded.v1";

@@ -7,9 +7,9 @@ import type { Clock } from "../platform/clock.js";
 import { errorFields, type Logger } from "../platform/log.js";
 import type { DaprState } from "./state.js";
 
-const BEAT_MS = 3_000;
-/** Five missed beats. Longer than a long garbage collection, shorter than a person's patience. */
-export const HEARTBEAT_STALE_MS = 15_000;
+const BEAT_MS = 2_000;
+/** Four missed beats. Longer than a long garbage collection, shorter than a person's patience; a host that is only slow pays for a model call twice. */
+export const HEARTBEAT_STALE_MS = 8_000;
 
 export class DaprHeartbeats {
   #timer: NodeJS.Timeout | undefined;

@@ -10,6 +10,7 @@ import type { Server } from "node:http";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { CHANNELS, DEAD_LETTER_TOPIC, type ChannelName } from "../contracts/channels.js";
 import type { DeliveryStatus } from "../contracts/messages.js";
+import { faultPoint } from "../platform/faults.js";
 import { errorFields, type Logger } from "../platform/log.js";
 
 /** Takes the raw text of one delivery. Throwing means RETRY. */
@@ -108,6 +109,7 @@ function deliver(channel: string, handler: DeliveryHandler, logger: Logger) {
       // A failure of the way, not of the event: the broker keeps it (DESIGN 3).
       logger.warn({ channel, ...errorFields(error) }, "delivery failed, the broker will repeat it");
     }
+    faultPoint("before-ack");
     res.json({ status });
   };
 }

@@ -7,6 +7,7 @@
 import { z } from "zod";
 import { JournalEntry } from "../contracts/journal.js";
 import { Problem } from "../contracts/problems.js";
+import { faultPoint } from "../platform/faults.js";
 import type { DaprState, StateOperation } from "./state.js";
 
 /** Ledger rows outlive every redelivery: the horizon of the router plus a week. */
@@ -64,7 +65,10 @@ export class DaprSessionStore<State> {
       ...turn.ledger.map(({ key, row }): StateOperation => ({ op: "put", key: `seen:${turn.actorId}:${key}`, value: JSON.stringify(row), createOnly: true, ttlSeconds: LEDGER_TTL_SECONDS })),
       ...turn.blobs.map(({ key, text }): StateOperation => ({ op: "put", key, value: JSON.stringify(text) })),
     ];
-    return await this.state.transact(operations);
+    faultPoint("before-commit");
+    const outcome = await this.state.transact(operations);
+    faultPoint("after-commit");
+    return outcome;
   }
 }
 

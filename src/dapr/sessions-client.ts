@@ -29,6 +29,9 @@ export async function callSession(sidecar: Sidecar, actorId: string, method: str
   return answer as Record<string, unknown>;
 }
 
+/** A read takes milliseconds; one that hangs behind a moving actor is better asked again. */
+const READ_TIMEOUT_MS = 10_000;
+
 /** Reads of a session, as gateway and console need them. */
 export class SessionsClient {
   constructor(private readonly sidecar: Sidecar) {}
@@ -52,7 +55,7 @@ export class SessionsClient {
   }
 
   async #read(actorId: string, method: string, body: object): Promise<Record<string, unknown>> {
-    const answer = await callSession(this.sidecar, actorId, method, body);
+    const answer = await callSession(this.sidecar, actorId, method, body, READ_TIMEOUT_MS);
     if (answer.ok !== true) throw new Problem("actor_unavailable", `${method} of session actor ${actorId} failed: ${String(answer.message)}`);
     return answer;
   }

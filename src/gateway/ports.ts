@@ -65,6 +65,8 @@ export type AddResult = { readonly status: "added" } | { readonly status: "exist
 
 export interface Inbox {
   add(row: InboxRow, identity: { readonly key: string } & Remembered): Promise<AddResult>;
+  /** Whether an event has no receipt yet. */
+  holds(key: string): Promise<boolean>;
   /** Drops a row on its receipt. Dropping what is not there is fine. */
   remove(key: string): Promise<void>;
   /** Rows whose next publication is due, the oldest due first. */

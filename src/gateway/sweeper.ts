@@ -12,10 +12,12 @@ import type { DeadLetter } from "../contracts/messages.js";
 import type { Clock } from "../platform/clock.js";
 import { errorFields, type Logger } from "../platform/log.js";
 import type { GatewayConfig } from "./config.js";
+import type { Lanes } from "./lanes.js";
 import type { DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
 
 export interface SweepDeps {
   readonly inbox: Inbox;
+  readonly lanes: Pick<Lanes, "enter" | "leave" | "mayGo">;
   readonly publisher: TaskPublisher;
   readonly sessions: Pick<Sessions, "readOutcome">;
   readonly deadLetters: DeadLetters;
@@ -23,6 +25,9 @@ export interface SweepDeps {
   readonly logger: Logger;
   readonly config: GatewayConfig["sweep"];
 }
+
+/** More rows than this wait for receipts only when nobody takes events: then order has to wait for the sweeper, too. */
+const ADOPTED = 10_000;
 
 /** Publishes what is due; returns how many. Throws Problem `store_unavailable`. */
 async function sweep(deps: SweepDeps): Promise<number> {
@@ -48,20 +53,28 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   const envelope = parseEnvelope(row.envelopeText);
   // The claim comes first: of several replicas one publishes, and a crash in between only costs a pause.
   if (!(await deps.inbox.postpone(row, { publishedAtMs: nowMs, dueAtMs: nowMs + pauseMs(row.attempts + 1, deps.config) }))) return false;
-  const actorId = envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? "");
+  const actorId = actorOf(envelope);
+  if (!(await deps.lanes.mayGo(actorId, row.key))) return false;
   if (row.attempts > 1 && (await isKnown(deps, actorId, envelope))) {
-    await deps.inbox.remove(row.key);
+    await drop(deps, actorId, row);
     return false;
   }
   if (envelope.expirytime !== undefined && Date.parse(envelope.expirytime) + deps.config.giveUpAfterMs < nowMs) {
     await deps.deadLetters.record(noReceipt(row, envelope, { actorId, nowMs }));
-    await deps.inbox.remove(row.key);
+    await drop(deps, actorId, row);
     return false;
   }
   await deps.publisher.publish(envelope);
   deps.logger.info({ rowKey: row.key, eventId: envelope.id, attempts: row.attempts + 1 }, "an event without receipt was published again");
   return true;
 }
+
+async function drop(deps: SweepDeps, actorId: string, row: InboxRow): Promise<void> {
+  await deps.inbox.remove(row.key);
+  deps.lanes.leave(actorId, row.key);
+}
+
+function actorOf(envelope: Envelope): string { return envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? ""); }
 
 async function isKnown(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<boolean> {
   try {
@@ -90,6 +103,26 @@ export class Sweeper {
   #running: Promise<number> | undefined;
 
   constructor(private readonly deps: SweepDeps) {}
+
+  /** Takes over what an earlier process had accepted, so that new events of the same sessions queue up behind it. Throws Problem `store_unavailable`. */
+  async adopt(): Promise<void> {
+    const rows = await this.deps.inbox.due(Infinity, ADOPTED);
+    for (const row of rows.sort((a, b) => a.acceptedAtMs - b.acceptedAtMs)) {
+      try {
+        await this.#adoptRow(row);
+      } catch (error) {
+        this.deps.logger.warn({ rowKey: row.key, ...errorFields(error) }, "an inbox row could not be taken over; the sweeper looks at it when it is due");
+      }
+    }
+  }
+
+  /** The eldest of a session was published by that process, as far as anybody knows: the sweep says it again when it is due. */
+  async #adoptRow(row: InboxRow): Promise<void> {
+    const envelope = parseEnvelope(row.envelopeText);
+    let entering = true;
+    await this.deps.lanes.enter(actorOf(envelope), row.key, () => (entering ? Promise.resolve() : this.deps.publisher.publish(envelope)));
+    entering = false;
+  }
 
   start(): void {
     this.#timer ??= setInterval(() => {

@@ -41,7 +41,7 @@ await runApp("console", async ({ config, logger, onStop }) => {
   }));
   const listening = await listen(ops.publicApp, { host: config.publicHost, port: config.publicPort ?? 7301 });
   onStop("public listener", { stop: () => listening.close() });
-  ops.start();
+  await ops.start();
   onStop("console", ops);
   logger.info({ url: listening.url }, "console ready");
 });

@@ -50,7 +50,7 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
     results: { verify: (jws, nowMs) => verifyResult(trust, jws, nowMs) },
     catalog, resolveModel: (name) => models.resolve(name), clock: systemClock, random: Math.random, logger,
   });
-  onStop("session service", { stop: () => { service.stop(); return Promise.resolve(); } });
+  onStop("session service", service);
   const actorKey = config.sessionsActorKey ?? actorKeyFrom(config.dataDir);
   const router = new Router({
     catalog, deadLetters: service.deadLetters, logger, nowMs: () => systemClock.nowMs(),

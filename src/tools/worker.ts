@@ -37,7 +37,7 @@ export interface WorkerOptions {
   readonly worker: string;
   /** Tools that run at once; what comes beyond is answered RETRY before it is claimed. Default 16. */
   readonly maxConcurrent?: number;
-  /** Default 20 s, renewed every 5 s. Must be over when the session asks again: 22 s after the last sign of life, then ever less often. */
+  /** Default 12 s, renewed every 3 s. Must be over when the session asks again: 13 s after the last sign of life, then ever less often. */
   readonly lockMs?: number;
   readonly renewEveryMs?: number;
   /** What a tool gets after its deadline to say how it ended. Default 5 s. */
@@ -59,7 +59,7 @@ export interface Worker {
 }
 
 type Settings = Required<WorkerOptions>;
-const DEFAULTS = { maxConcurrent: 16, lockMs: 20_000, renewEveryMs: 5_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
+const DEFAULTS = { maxConcurrent: 16, lockMs: 12_000, renewEveryMs: 3_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
 /** Records outlive the grant by this much (W2). */
 const GRANT_MARGIN_MS = 3_600_000;
 const MAX_LOOKS = 8;

@@ -175,4 +175,24 @@ describe("kill -9 with work in flight", () => {
     expect(await reminderProblems(load)).toEqual([]);
     expect(foldCheck(docket).problems).toEqual([]);
   });
+
+  // `live` was a memory stream once: nothing made it anew when the broker came back, and deltas stayed away for good.
+  it("streams deltas again after the broker was killed", async () => {
+    // Others than this test's own would use up the streams that one principal may hold.
+    for (const { client } of load.streams.splice(0)) client.close();
+    await docket.test.stack.restart("broker");
+    // Deltas are lossy, and a short answer may be over before the stream has caught up: so one of several answers has to stream.
+    await eventually("an answer that streams", async () => {
+      const sent = load.event("deltas", "plain", "hello");
+      load.watch(sent.sessionId);
+      const stream = load.streams.at(-1)!.client;
+      await load.send(sent);
+      await eventually("the run has ended", () => (load.isEnded(sent) ? true : undefined), 60_000);
+      await eventually("the stream has seen the end", () => {
+        if (streamProblems(load).length > 0) throw new Error(streamProblems(load).join("; "));
+        return true;
+      }, 60_000);
+      return stream.events.some((event) => event.event === "delta") ? true : undefined;
+    }, 180_000);
+  });
 });

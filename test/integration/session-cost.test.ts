@@ -83,7 +83,7 @@ describe("a session of two thousand turns", () => {
       if (!outcome.decision.ok) throw new Error(`event ${String(n)} was refused: ${outcome.decision.code} ${outcome.decision.message}`);
       await ended;
     }
-    service.stop();
+    await service.stop();
     // A run of this session is three turns of different weight, so whole runs are compared. The short rings (six ended
     // runs, twelve rounds of the window) are full by turn 40; revisions and counters gain digits, nothing else grows.
     const early = median(state.bytes.slice(10, 70));

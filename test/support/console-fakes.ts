@@ -160,5 +160,5 @@ export function messageOf(type: string, data: unknown, overrides: Partial<Envelo
 }
 
 export function journalMessage(entry: JournalEntry, summary: Partial<SessionSummary> = {}): string {
-  return messageOf(JOURNAL_APPENDED, { entry, summary: summaryOf({ rev: entry.rev, updatedAtMs: entry.atMs, actorId: entry.actorId, ...summary }) });
+  return messageOf(JOURNAL_APPENDED, { appended: [{ entry, summary: summaryOf({ rev: entry.rev, updatedAtMs: entry.atMs, actorId: entry.actorId, ...summary }) }] });
 }

@@ -4,7 +4,6 @@
  */
 import type { Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, PendingApproval } from "../../contracts/decisions.js";
-import { JournalAppended } from "../../contracts/journal.js";
 import type { DeliveryStatus } from "../../contracts/messages.js";
 import { errorFields } from "../../platform/log.js";
 import { envelopeFor } from "../envelopes.js";
@@ -12,7 +11,7 @@ import type { ConsoleDeps } from "../ports.js";
 import { putPending } from "../read-model/approvals.js";
 import type { ReadModel } from "../read-model/database.js";
 import { putDeadLetter } from "../read-model/dead-letters.js";
-import { letterOf, readData, unusableLetter } from "./letters.js";
+import { letterOf, readData, readJournal, unusableLetter } from "./letters.js";
 import type { Projector } from "./projector.js";
 
 export interface Intake {
@@ -33,9 +32,9 @@ export function createIntake(db: ReadModel, projector: Projector, deps: Pick<Con
   };
   return {
     handleJournal: (text) => settle("journal", async () => {
-      const read = readData(text, JournalAppended);
-      if (read.ok) await projector.project(read.data);
-      else await putDeadLetter(db, unusableLetter(text, deps.clock.nowMs(), "journal", read.message), deps.clock.nowMs());
+      const { fitting, unusable } = readJournal(text, deps.clock.nowMs());
+      for (const letter of unusable) await putDeadLetter(db, letter, deps.clock.nowMs());
+      if (fitting.length > 0) await projector.project(fitting);
     }),
     handleApprovalPending: (text) => settle("approval", async () => {
       const read = readData(text, PendingApproval);

@@ -2,12 +2,12 @@
  * Owns: making a dead letter of anything that arrives on the dead-letter topic (I14). Docket's own apps send DeadLetter
  * records; the sidecar, as a last resort, forwards the dead event itself, without reason or count; and raw bytes come as they are.
  */
-import type { ZodType } from "zod";
-import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
+import { z, type ZodType } from "zod";
+import { EnvelopeAttributes, parseEnvelope, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
 import { CHANNELS, DEAD_LETTER_TOPIC } from "../../contracts/channels.js";
 import { APPROVAL_PENDING, DECISION_MADE } from "../../contracts/decisions.js";
 import { sha256Hex } from "../../contracts/ids.js";
-import { JOURNAL_APPENDED } from "../../contracts/journal.js";
+import { JOURNAL_APPENDED, JournalAppended } from "../../contracts/journal.js";
 import { DEAD_LETTERED, DeadLetter, type DeadLetterKind } from "../../contracts/messages.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, TOOL_REQUESTED } from "../../contracts/tools.js";
 
@@ -37,16 +37,34 @@ export function unusableLetter(text: string, nowMs: number, kind: "journal" | "a
   return rawLetter(text, nowMs, { kind, reason: "validation_failed", message }, readable(text));
 }
 
+/** What fits of a batch of the journal; each entry that does not is a letter of its own, so that it can be delivered again alone. */
+export function readJournal(text: string, nowMs: number): { readonly fitting: JournalAppended[]; readonly unusable: DeadLetter[] } {
+  const read = readData(text, z.object({ appended: z.array(z.unknown()) }));
+  if (!read.ok) return { fitting: [], unusable: [unusableLetter(text, nowMs, "journal", read.message)] };
+  const fitting: JournalAppended[] = [];
+  const unusable: DeadLetter[] = [];
+  for (const [index, item] of read.data.appended.entries()) {
+    const parsed = JournalAppended.safeParse(item);
+    if (parsed.success) fitting.push(parsed.data);
+    else unusable.push(unusableLetter(serializeEnvelope({ ...read.envelope, id: `${read.envelope.id}:${String(index)}`, data: JSON.stringify({ appended: [item] }) }), nowMs, "journal", issuesOf(parsed.error)));
+  }
+  return { fitting, unusable };
+}
+
 /** The data of an envelope, if it fits. */
 export function readData<T>(text: string, schema: ZodType<T>): { ok: true; envelope: Envelope; data: T } | { ok: false; message: string } {
   try {
     const envelope = parseEnvelope(text);
     const parsed = schema.safeParse(dataOf(envelope));
     if (parsed.success) return { ok: true, envelope, data: parsed.data };
-    return { ok: false, message: parsed.error.issues.slice(0, 5).map((issue) => `${issue.path.map(String).join(".")}: ${issue.message}`).join("; ") };
+    return { ok: false, message: issuesOf(parsed.error) };
   } catch (error) {
     return { ok: false, message: error instanceof Error ? error.message : String(error) };
   }
+}
+
+function issuesOf(error: z.ZodError): string {
+  return error.issues.slice(0, 5).map((issue) => `${issue.path.map(String).join(".")}: ${issue.message}`).join("; ");
 }
 
 function rawLetter(text: string, nowMs: number, what: Pick<DeadLetter, "kind" | "reason" | "message">, envelope?: Envelope): DeadLetter {

@@ -1,25 +1,49 @@
 /**
  * Owns: folding journal entries into the read model. Each entry's changes win by revision, so that any order, gaps and
  * repetitions lead to the same tables. A gap is closed by reading the missing entries from the session itself; while
- * that fails the gap is remembered, and `repairGaps` tries again.
+ * that fails the gap is remembered, and `repairGaps` tries again. A lost last entry leaves no gap (the sidecar can ack what
+ * a dying console never got, DESIGN 7.10): so a session that has gone quiet is asked once how far its journal reaches.
  */
 import { sql, type Kysely } from "kysely";
-import type { JournalAppended, JournalEntry, SessionEvent } from "../../contracts/journal.js";
+import type { JournalAppended, JournalEntry, SessionEvent, SessionSummary } from "../../contracts/journal.js";
+import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Sessions } from "../ports.js";
 import { positionOf, putClosing, putOpening } from "../read-model/approvals.js";
-import type { JournalHeadRow, ReadModel, Tables } from "../read-model/database.js";
+import type { JournalCheckRow, JournalHeadRow, ReadModel, Tables } from "../read-model/database.js";
 import { putSummary } from "../read-model/sessions.js";
 
 const PAGE = 200;
 
 export interface Projector {
-  project(appended: JournalAppended): Promise<void>;
+  /** All of it or, where the database fails, nothing. */
+  project(batch: readonly JournalAppended[]): Promise<void>;
   /** Tries to close the gaps that are left; at most `limit` sessions. */
   repairGaps(limit: number): Promise<void>;
+  /** Compares sessions that have gone quiet with their journals; at most `limit`. A session that cannot be read is tried again after the quiet time. */
+  checkHeads(limit: number): Promise<void>;
+  /** Has every session checked that moved in the `sinceMs` before the newest entry: for a console that starts again. */
+  checkRecent(sinceMs: number): Promise<void>;
 }
 
-export function createProjector(db: ReadModel, sessions: Pick<Sessions, "readJournal">, logger: Logger): Projector {
+export function createProjector(db: ReadModel, sessions: Pick<Sessions, "readJournal" | "readSession">, deps: { readonly logger: Logger; readonly clock: Clock; readonly quietMs: number }): Projector {
+  const { logger, clock, quietMs } = deps;
+  const checkHead = async ({ actor_id, due_at }: JournalCheckRow): Promise<void> => {
+    try {
+      const { max_rev } = await headOf(db, actor_id);
+      const summary = (await sessions.readSession(actor_id))?.summary;
+      if (summary !== undefined && summary.rev > max_rev) {
+        logger.info({ actorId: actor_id, shown: max_rev, is: summary.rev }, "a session's last journal entries had not arrived; they are read from the session");
+        await db.updateTable("journal_heads").set({ max_rev: sql<number>`max(max_rev, ${summary.rev})` }).where("actor_id", "=", actor_id).execute();
+        await closeGap(db, sessions, actor_id);
+        await putSummary(db, summary);
+      }
+      await db.deleteFrom("journal_checks").where("actor_id", "=", actor_id).where("due_at", "=", due_at).execute();
+    } catch (error) {
+      logger.warn({ actorId: actor_id, ...errorFields(error) }, "a session's journal could not be checked for now");
+      await checkLater(db, actor_id, clock.nowMs() + quietMs);
+    }
+  };
   const catchUp = async (actorId: string): Promise<void> => {
     try {
       await closeGap(db, sessions, actorId);
@@ -28,19 +52,41 @@ export function createProjector(db: ReadModel, sessions: Pick<Sessions, "readJou
     }
   };
   return {
-    async project({ entry, summary }) {
-      const head = await db.transaction().execute(async (trx) => {
-        await applyEntry(trx, entry);
-        await putSummary(trx, summary);
-        return advanceHead(trx, entry.actorId, entry.rev);
+    async project(batch) {
+      const heads = new Map<string, JournalHeadRow>();
+      await db.transaction().execute(async (trx) => {
+        for (const { entry } of batch) {
+          await applyEntry(trx, entry);
+          heads.set(entry.actorId, advanced(heads.get(entry.actorId) ?? await headOf(trx, entry.actorId), entry.rev));
+        }
+        for (const summary of newestOf(batch)) await putSummary(trx, summary);
+        for (const head of heads.values()) {
+          await putHead(trx, head);
+          await checkLater(trx, head.actor_id, clock.nowMs() + quietMs);
+        }
       });
-      if (head.head_rev < head.max_rev) await catchUp(entry.actorId);
+      for (const head of heads.values()) if (head.head_rev < head.max_rev) await catchUp(head.actor_id);
     },
     async repairGaps(limit) {
       const gaps = await db.selectFrom("journal_heads").selectAll().whereRef("head_rev", "<", "max_rev").limit(limit).execute();
       for (const gap of gaps) await catchUp(gap.actor_id);
     },
+    async checkHeads(limit) {
+      const due = await db.selectFrom("journal_checks").selectAll().where("due_at", "<=", clock.nowMs()).orderBy("due_at").limit(limit).execute();
+      for (const row of due) await checkHead(row);
+    },
+    async checkRecent(sinceMs) {
+      const newest = await db.selectFrom("sessions").select(({ fn }) => fn.max("updated_at").as("at")).executeTakeFirst();
+      const dueAtMs = clock.nowMs() + quietMs;
+      await db.insertInto("journal_checks").columns(["actor_id", "due_at"])
+        .expression(db.selectFrom("sessions").select(["actor_id", sql<number>`${dueAtMs}`.as("due_at")]).where("updated_at", ">=", (newest?.at ?? 0) - sinceMs))
+        .onConflict((oc) => oc.doNothing()).execute();
+    },
   };
+}
+
+async function checkLater(db: Kysely<Tables>, actorId: string, dueAtMs: number): Promise<void> {
+  await db.insertInto("journal_checks").values({ actor_id: actorId, due_at: dueAtMs }).onConflict((oc) => oc.column("actor_id").doUpdateSet({ due_at: dueAtMs })).execute();
 }
 
 async function closeGap(db: ReadModel, sessions: Pick<Sessions, "readJournal">, actorId: string): Promise<void> {
@@ -59,11 +105,19 @@ async function closeGap(db: ReadModel, sessions: Pick<Sessions, "readJournal">, 
   }
 }
 
-async function advanceHead(db: Kysely<Tables>, actorId: string, rev: number): Promise<JournalHeadRow> {
-  const head = await headOf(db, actorId);
-  const next = { head_rev: rev === head.head_rev + 1 ? rev : head.head_rev, max_rev: Math.max(head.max_rev, rev) };
-  await db.insertInto("journal_heads").values({ actor_id: actorId, ...next }).onConflict((oc) => oc.column("actor_id").doUpdateSet(next)).execute();
-  return { actor_id: actorId, ...next };
+function advanced(head: JournalHeadRow, rev: number): JournalHeadRow {
+  return { actor_id: head.actor_id, head_rev: rev === head.head_rev + 1 ? rev : head.head_rev, max_rev: Math.max(head.max_rev, rev) };
+}
+
+async function putHead(db: Kysely<Tables>, { actor_id, ...revs }: JournalHeadRow): Promise<void> {
+  await db.insertInto("journal_heads").values({ actor_id, ...revs }).onConflict((oc) => oc.column("actor_id").doUpdateSet(revs)).execute();
+}
+
+/** One summary of each session. */
+function newestOf(batch: readonly JournalAppended[]): SessionSummary[] {
+  const newest = new Map<string, SessionSummary>();
+  for (const { summary } of batch) if (summary.rev > (newest.get(summary.actorId)?.rev ?? 0)) newest.set(summary.actorId, summary);
+  return [...newest.values()];
 }
 
 async function headOf(db: Kysely<Tables>, actorId: string): Promise<JournalHeadRow> {

@@ -27,6 +27,9 @@ export interface DeadLetterRow {
 /** `head_rev`: every entry up to it was projected. `max_rev`: the highest one seen. Below a gap the two differ. */
 export interface JournalHeadRow { actor_id: string; head_rev: number; max_rev: number }
 
+/** A session whose head is compared with what was projected once it has been quiet until `due_at`: its last entry may have been lost on the way. */
+export interface JournalCheckRow { actor_id: string; due_at: number }
+
 /** Append-only: each write has a row before it is tried and one with its outcome. */
 interface AuditRow {
   audit_id: string; at: number; tenant: string; principal_id: string; key_id: string; action: string; target: string; outcome: string; reason: string; detail: string; ip: string;
@@ -35,7 +38,7 @@ interface AuditRow {
 /** A signed-in browser. The token itself is never stored. */
 export interface BrowserRow { token_hash: string; key_id: string; signed_in_at: number; expires_at: number }
 
-export interface Tables { browsers: BrowserRow; sessions: SessionRow; approvals: ApprovalRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow; audit: AuditRow }
+export interface Tables { browsers: BrowserRow; sessions: SessionRow; approvals: ApprovalRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow; journal_checks: JournalCheckRow; audit: AuditRow }
 export type ReadModel = Kysely<Tables>;
 
 const DDL = `
@@ -53,6 +56,8 @@ create table if not exists dead_letters (dead_letter_id text primary key, tenant
 create index if not exists dead_letters_recent on dead_letters (received_at desc, dead_letter_id);
 create table if not exists journal_heads (actor_id text primary key, head_rev integer not null, max_rev integer not null);
 create index if not exists journal_gaps on journal_heads (actor_id) where head_rev < max_rev;
+create table if not exists journal_checks (actor_id text primary key, due_at integer not null);
+create index if not exists journal_checks_due on journal_checks (due_at);
 create table if not exists audit (audit_id text primary key, at integer not null, tenant text not null, principal_id text not null, key_id text not null,
   action text not null, target text not null, outcome text not null, reason text not null, detail text not null, ip text not null);
 create index if not exists audit_recent on audit (tenant, at desc, audit_id);

@@ -66,6 +66,10 @@ class BucketInbox implements Inbox {
     });
   }
 
+  async holds(key: string): Promise<boolean> {
+    return await this.store.get(rowKeyOf(key)) !== undefined;
+  }
+
   async remove(key: string): Promise<void> {
     await this.#change(key, "removing an event", (_row, bucket) => {
       const rest = Object.entries(bucket.rows).filter(([other]) => other !== key);

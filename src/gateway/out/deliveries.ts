@@ -11,11 +11,13 @@ import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { inboxKeyOf } from "../in/accept.js";
+import type { Lanes } from "../lanes.js";
 import type { DeadLetters, Inbox } from "../ports.js";
 import type { Feeds } from "./feeds.js";
 
 export interface DeliveryDeps {
   readonly inbox: Inbox;
+  readonly lanes: Pick<Lanes, "leave" | "look">;
   readonly deadLetters: DeadLetters;
   readonly feeds: Feeds;
   readonly clock: Clock;
@@ -35,16 +37,23 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
     return "SUCCESS";
   }
   if (receipt === undefined) return "SUCCESS"; // a type of a newer version
-  await deps.inbox.remove(inboxKeyOf(receipt.actorId, receipt.key));
+  const rowKey = inboxKeyOf(receipt.actorId, receipt.key);
+  await deps.inbox.remove(rowKey);
+  deps.lanes.leave(receipt.actorId, rowKey);
   deps.feeds.advance(receipt.actorId);
   return "SUCCESS";
 }
 
 /** One delivery of `live`: lossy by contract, so what is not readable is left out. */
-export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: string): DeliveryStatus {
+export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger">, text: string): DeliveryStatus {
   try {
     const envelope = parseEnvelope(text);
-    if (envelope.type === LIVE_ADVANCED) deps.feeds.advance(LiveAdvanced.parse(JSON.parse(envelope.data)).actorId);
+    if (envelope.type === LIVE_ADVANCED) {
+      for (const { actorId } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
+        deps.feeds.advance(actorId);
+        deps.lanes.look(actorId).catch((error: unknown) => { deps.logger.debug({ actorId, ...errorFields(error) }, "the inbox could not be asked; the sweeper does it"); });
+      }
+    }
     else if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
   } catch (error) {
     deps.logger.warn({ ...errorFields(error) }, "a live message was not readable and is left out");

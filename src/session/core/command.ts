@@ -76,10 +76,10 @@ export type SessionCommand = CommandBase & (
   | { readonly type: "AcknowledgeApproval"; readonly approvalId: string; readonly version: number }
   | { readonly type: "Cancel"; readonly key: string; readonly runId?: string; readonly reason: string; readonly principal?: Principal; readonly partialText?: string }
   | { readonly type: "Close"; readonly key: string; readonly reason: string; readonly principal?: Principal }
-  /** The host published these rows (response, dead letter: cleared by success; tool request, approval: only noted). */
-  | { readonly type: "ConfirmPublications"; readonly rowIds: readonly string[] }
   /** Guard, nudge or due timer: do whatever is due at `atMs`. `deadHosts` are hosts whose heartbeat is stale. */
-  | { readonly type: "Tick"; readonly deadHosts: readonly string[]; readonly reserveUsd: number; /** journal text of escalations/dead letters is built by decide */ readonly guardGeneration?: number }
+  | { readonly type: "Tick"; readonly deadHosts: readonly string[]; readonly reserveUsd: number;
+      /** Rows that the host published and no commit has cleared: success is evidence enough for responses and dead letters, the others wait for their reader. */ readonly published: readonly string[];
+      readonly guardGeneration?: number }
 );
 
 export type CommandOf<T extends SessionCommand["type"]> = Extract<SessionCommand, { type: T }>;

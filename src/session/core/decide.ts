@@ -6,7 +6,7 @@
  */
 import type { Decision, SessionCommand } from "./command.js";
 import { recordAnswer } from "./decide/answer.js";
-import { cancel, close, confirmPublications } from "./decide/control.js";
+import { cancel, close } from "./decide/control.js";
 import { acknowledgeApproval, decideApproval } from "./decide/decisions.js";
 import { receiveEvent, takeNext } from "./decide/intake.js";
 import { recordModelFailure, startModelCall } from "./decide/model-call.js";
@@ -28,7 +28,6 @@ export function decide(state: SessionState, command: SessionCommand): Decision {
     case "AcknowledgeApproval": return acknowledgeApproval(state, command);
     case "Cancel": return cancel(state, command);
     case "Close": return close(state, command);
-    case "ConfirmPublications": return confirmPublications(state, command);
     case "Tick": return tick(state, command);
   }
 }

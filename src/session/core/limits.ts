@@ -13,10 +13,10 @@ export const MAX_CALLS = 16;
 /** Journal entries the prompt window may span (a turn's cost must not grow with the session). */
 export const MAX_WINDOW_ENTRIES = 1000;
 
-/** Time for queue and worker on top of a tool's own timeout; longer than the worker's lock (20 s). */
+/** Time for queue and worker on top of a tool's own timeout; longer than the worker's lock (12 s). */
 export const TOOL_GRACE_MS = 75_000;
-/** A claimed call that is quiet for so long is asked for again; the worker's lock (20 s) has run out by then. Doubled each time. */
-export const REASK_MS = 22_000;
+/** A claimed call that is quiet for so long is asked for again; the worker's lock (12 s) has run out by then. Doubled each time. */
+export const REASK_MS = 13_000;
 export const REASK_CAP_MS = 300_000;
 /** Once more so long before the deadline: whoever died before its timeout has lost its lock by then. */
 export const REASK_BEFORE_MS = 35_000;

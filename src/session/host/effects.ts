@@ -3,28 +3,31 @@
  * calls, the next event of the mailbox, wake-ups. Every outcome returns as a new command.
  *
  * Rows for tool requests and approvals stay until there is evidence (claim, result, receipt, decision); responses
- * and dead letters are confirmed after a successful publish, together, a moment later: the guard repeats what was lost.
+ * and dead letters are cleared after a successful publish by the next commit: the guard repeats what was lost.
+ *
+ * The guard's reminder is for a host that dies; the process that made the last commit watches the session itself, so that
+ * neither a late scheduler nor one that has stopped firing holds anything up.
  */
-import type { Envelope } from "../../contracts/cloudevent.js";
-import { JOURNAL_APPENDED, type JournalAppended, type JournalEntry } from "../../contracts/journal.js";
-import { LIVE_ADVANCED, type LiveAdvanced } from "../../contracts/messages.js";
+import type { JournalEntry } from "../../contracts/journal.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { effectsOf } from "../core/effects.js";
-import { summaryOf } from "../core/summary.js";
-import type { OpenSession } from "../core/state.js";
+import { GUARD_BUSY_MS, GUARD_PARKED_MS } from "../core/limits.js";
+import { guardIsIdle } from "../core/rest.js";
+import type { OpenSession, SessionState } from "../core/state.js";
+import { Announcer } from "./announcer.js";
 import type { ModelRunner } from "./model-runner.js";
 import type { Bus, GrantSigner } from "./ports.js";
 import type { Guards } from "./guard.js";
 import { publicationOf } from "./publications.js";
 import type { TurnOutcome } from "./turn.js";
 
-const CONFIRM_AFTER_MS = 300;
 const ABORT_PATIENCE_MS = 500;
 /** A wake-up in memory makes due work prompt; the guard makes it certain. Farther ones are left to the guard. */
 const MAX_WAKE_MS = 60_000;
 
 export interface EffectsDeps {
+  readonly host: string;
   readonly bus: Bus;
   readonly guards: Guards;
   readonly signer: GrantSigner;
@@ -33,28 +36,34 @@ export interface EffectsDeps {
   readonly logger: Logger;
   readonly entries: (actorId: string, fromRev: number, toRev: number) => Promise<JournalEntry[]>;
   readonly readBlob: (key: string) => Promise<string | undefined>;
-  readonly tick: (actorId: string) => Promise<void>;
+  readonly tick: (actorId: string) => Promise<SessionState>;
   readonly takeNext: (actorId: string) => Promise<void>;
-  readonly confirm: (actorId: string, rowIds: readonly string[]) => Promise<void>;
 }
 
 export class Effects {
   /** Published rows that no commit has cleared yet. */
   readonly #published = new Map<string, Set<string>>();
-  /** Sessions whose published rows are confirmed in a moment. */
-  readonly #confirming = new Set<string>();
+  /** Sessions with a guard that were quiet since: looked at after a guard's period. */
+  readonly #watches = new Map<string, NodeJS.Timeout>();
   readonly #wakes = new Map<string, { atMs: number; timer: NodeJS.Timeout }>();
   #stopped = false;
 
-  constructor(private readonly deps: EffectsDeps) {}
+  readonly #announcer: Announcer;
+
+  constructor(private readonly deps: EffectsDeps) {
+    this.#announcer = new Announcer(deps);
+  }
 
   /** Runs the effects of a commit. Resolves when its publications were tried; never rejects. */
   async run(outcome: TurnOutcome): Promise<void> {
     const { entry, after } = outcome;
     if (entry === undefined || after.status === "NEW") return;
     this.#forgetCleared(after.actorId, entry);
-    const work: Promise<void>[] = [this.#announce(after, entry)];
-    for (const event of entry.events) if (event.type === "GuardReleased") this.deps.guards.release(after.actorId, event.generation);
+    const announced = this.#announcer.announce(after, entry);
+    // Should this process die first, the guard's tick on another host says it; without a guard it is said before the acknowledgement.
+    const work: Promise<void>[] = after.guard.armed ? [] : [announced];
+    if (outcome.before.status !== "NEW") this.#releaseGuard(outcome.before, after);
+    this.#watch(after);
     let aborted: Promise<void> | undefined;
     for (const effect of effectsOf(outcome.before, outcome.events, after)) {
       switch (effect.type) {
@@ -75,23 +84,21 @@ export class Effects {
 
   /** Says the latest entry again, for readers who missed it. */
   async announceHead(state: OpenSession): Promise<void> {
-    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) await this.#announce(state, entry);
+    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) await this.#announcer.announce(state, entry);
   }
 
-  /** Forgets timers at shutdown; what they were for is the guard's. */
-  stop(): void {
+  /** Says the latest entry again where another host committed it: that one may have died before it had said so. */
+  async announceForeignHead(state: OpenSession): Promise<void> {
+    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) if (entry.host !== this.deps.host) await this.#announcer.announce(state, entry);
+  }
+
+  /** Forgets timers at shutdown, since what they were for is the guard's; resolves when the last announcements are out. */
+  async stop(): Promise<void> {
     this.#stopped = true;
-    for (const { timer } of this.#wakes.values()) clearTimeout(timer);
+    for (const timer of [...this.#watches.values(), ...[...this.#wakes.values()].map(({ timer }) => timer)]) clearTimeout(timer);
     this.#wakes.clear();
-  }
-
-  async #announce(state: OpenSession, entry: JournalEntry): Promise<void> {
-    const appended: JournalAppended = { entry, summary: summaryOf(state) };
-    const advanced: LiveAdvanced = { actorId: state.actorId, rev: entry.rev };
-    const head = { specversion: "1.0", subject: state.sessionId, tenant: state.tenant, partitionkey: state.actorId } as const;
-    // Lossy by contract, so nothing waits for it: a broker that lost the channel would hold up every acknowledgement.
-    void this.#tryPublish("live", { ...head, id: `${state.actorId}:${String(entry.rev)}:live`, source: "docket://sessions/live", type: LIVE_ADVANCED, data: JSON.stringify(advanced) });
-    await this.#tryPublish("journal", { ...head, id: `${state.actorId}:${String(entry.rev)}`, source: "docket://sessions/journal", type: JOURNAL_APPENDED, data: JSON.stringify(appended) });
+    this.#watches.clear();
+    await this.#announcer.said();
   }
 
   /** What an interrupted call had said is context for the message that interrupted it: it is recorded first, if it comes at once. */
@@ -110,30 +117,44 @@ export class Effects {
     try {
       const publication = await publicationOf(state, row, { entries: (from, to) => this.deps.entries(state.actorId, from, to), readBlob: this.deps.readBlob, signer: this.deps.signer });
       if (publication !== undefined) await this.deps.bus.publish(publication.channel, publication.envelope);
-      if (row.kind === "response" || row.kind === "dead_letter") this.#confirmLater(state.actorId, rowId);
+      if (row.kind === "response" || row.kind === "dead_letter") this.#notePublished(state.actorId, rowId);
     } catch (error) {
       this.deps.logger.warn({ actorId: state.actorId, rowId, ...errorFields(error) }, "a publication failed; the guard repeats it");
     }
   }
 
-  /** The next commit of the session clears the row; where none comes soon, one is made for it. */
-  #confirmLater(actorId: string, rowId: string): void {
+  /** The next commit of the session clears the row; where none comes soon, the watch makes one. */
+  #notePublished(actorId: string, rowId: string): void {
     const waiting = this.#published.get(actorId);
     if (waiting === undefined) this.#published.set(actorId, new Set([rowId]));
     else waiting.add(rowId);
-    if (this.#confirming.has(actorId)) return;
-    this.#confirming.add(actorId);
-    setTimeout(() => {
-      this.#confirming.delete(actorId);
-      const rowIds = this.published(actorId);
-      if (rowIds.length > 0) this.#later("confirm", actorId, () => this.#confirm(actorId, rowIds));
-    }, CONFIRM_AFTER_MS);
   }
 
-  /** Rows that another publish or host has cleared meanwhile make no commit: they are forgotten all the same. */
-  async #confirm(actorId: string, rowIds: readonly string[]): Promise<void> {
-    await this.deps.confirm(actorId, rowIds);
-    this.#forget(actorId, rowIds);
+  /** A guard that was released or replaced. A fast one's reminder is removed by its next tick, which finds it stale: soon, and never while it is due. */
+  #releaseGuard({ actorId, guard }: OpenSession, after: OpenSession): void {
+    if (!guard.armed || (after.guard.armed && after.guard.generation === guard.generation)) return;
+    if (guard.periodMs === GUARD_PARKED_MS) this.deps.guards.release(actorId, guard.generation);
+    else this.deps.guards.forget(actorId, guard.generation);
+  }
+
+  /** Ticks a session whose guard is armed when it has been quiet for a period; farther deadlines are the reminder's. */
+  #watch(state: OpenSession): void {
+    clearTimeout(this.#watches.get(state.actorId));
+    this.#watches.delete(state.actorId);
+    const { guard, actorId } = state;
+    if (this.#stopped || !guard.armed || (guard.periodMs === GUARD_PARKED_MS && !guardIsIdle(state))) return;
+    this.#watches.set(actorId, setTimeout(() => {
+      this.#watches.delete(actorId);
+      this.#later("watch", actorId, async () => {
+        try {
+          const after = await this.deps.tick(actorId);
+          if (after.status !== "NEW") this.#watch(after);
+        } catch (error) {
+          this.#watch(state);
+          throw error;
+        }
+      });
+    }, Math.min(guard.periodMs, GUARD_BUSY_MS)));
   }
 
   #forgetCleared(actorId: string, entry: JournalEntry): void {
@@ -154,7 +175,7 @@ export class Effects {
     if (earlier !== undefined) clearTimeout(earlier.timer);
     const timer = setTimeout(() => {
       this.#wakes.delete(actorId);
-      this.#later("wake", actorId, () => this.deps.tick(actorId));
+      this.#later("wake", actorId, async () => { await this.deps.tick(actorId); });
     }, Math.max(10, delayMs + 5));
     this.#wakes.set(actorId, { atMs, timer });
   }
@@ -166,13 +187,4 @@ export class Effects {
       this.deps.logger.warn({ actorId, what, ...errorFields(error) }, "follow-up failed; the guard repeats it");
     });
   }
-
-  async #tryPublish(channel: "live" | "journal", envelope: Envelope): Promise<void> {
-    try {
-      await this.deps.bus.publish(channel, envelope);
-    } catch (error) {
-      this.deps.logger.warn({ channel, id: envelope.id, ...errorFields(error) }, "an announcement was lost; readers find the gap");
-    }
-  }
 }
-

@@ -5,15 +5,15 @@
  * a crash) must not stop every new session: the first commit that meets it waits a moment, the others go on at once, and
  * one loop registers what is wanted when it is back. Until then this process and the console's nudges are the net.
  *
- * A reminder is removed a while after its last tick, never while one may be due. The scheduler of 1.14 (go-etcd-cron 0.2.3)
- * stops firing anything for good when a job becomes due while it is being deleted: after an outage missed ticks come one
- * right after the other, so removing a guard from within its tick met exactly that.
+ * A reminder is removed a while after a tick that found it released, never while one may be due, and never set a second time
+ * under its name: while the scheduler of 1.14 (go-etcd-cron 0.2.3) waits for the answer to a tick, up to 45 s, a change of that
+ * reminder holds up all others. After an outage missed ticks come one right after the other.
  */
 import { z } from "zod";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Reminders } from "./ports.js";
 
-const GuardData = z.object({ purpose: z.literal("guard"), generation: z.number().int() });
+const GuardData = z.object({ purpose: z.literal("guard"), generation: z.number().int(), name: z.string() });
 const PATIENCE_MS = 1_000;
 const RETRY_MS = 250;
 const RECOVER_MS = 1_000;
@@ -22,23 +22,31 @@ const REMOVE_AFTER_MS = 2_000;
 const REMOVE_AGAIN_MS = 5_000;
 const REMOVE_TRIES = 60;
 
-/** Generation of a reminder's data; undefined where it is not ours. */
-export function generationOf(data: string): number | undefined {
+/** What a reminder's data says of it (its handler gets no name); undefined where it is not ours. */
+export function guardOf(data: string): { readonly generation: number; readonly name: string } | undefined {
   try {
     const parsed = GuardData.safeParse(JSON.parse(data));
-    return parsed.success ? parsed.data.generation : undefined;
+    return parsed.success ? parsed.data : undefined;
   } catch {
     return undefined;
   }
 }
 
-export interface GuardPlan { readonly generation: number; readonly dueMs: number; readonly periodMs: number }
+export interface GuardPlan {
+  readonly generation: number;
+  readonly dueMs: number;
+  readonly periodMs: number;
+  /** Registered a second time, by a name of its own: a change of a reminder that is just firing stops the scheduler of 1.14. */
+  readonly again?: true;
+}
 
 export class Guards {
   /** Guards that are wanted and not yet known to be registered, by actor; as many as sessions that became busy in an outage. */
   readonly #wanted = new Map<string, GuardPlan>();
   /** Released reminders that are about to be removed, by actor and generation. */
   readonly #removals = new Map<string, NodeJS.Timeout>();
+  /** Plans that were released or replaced while they were being registered. */
+  readonly #released = new WeakSet<GuardPlan>();
   /** The scheduler has used up our patience; nobody waits for it until it has taken a guard again. */
   #away = false;
   #recovering = false;
@@ -48,8 +56,10 @@ export class Guards {
 
   /** Resolves when the reminder is registered, or when the scheduler has used up our patience. Never rejects. */
   async arm(actorId: string, plan: GuardPlan): Promise<void> {
+    const replaced = this.#wanted.get(actorId);
+    if (replaced !== undefined && replaced.generation !== plan.generation) this.#released.add(replaced);
     this.#wanted.set(actorId, plan);
-    this.#cancelRemoval(removalKey(actorId, plan.generation));
+    this.#cancelRemoval(removalKey(actorId, nameOf(plan)));
     if (this.#away) return;
     let timer: NodeJS.Timeout | undefined;
     const patience = new Promise<"late">((resolve) => { timer = setTimeout(resolve, this.patienceMs, "late"); });
@@ -59,9 +69,17 @@ export class Guards {
   }
 
   /** Removes a generation's reminder soon; each further tick of it puts that off. What a dying host leaves behind removes itself at its next tick. */
-  release(actorId: string, generation: number): void {
-    if (this.#wanted.get(actorId)?.generation === generation) this.#wanted.delete(actorId);
-    this.#removeAfter(REMOVE_AFTER_MS, actorId, generation, 1);
+  release(actorId: string, generation: number, name = nameOf({ generation })): void {
+    this.forget(actorId, generation);
+    this.#removeAfter(REMOVE_AFTER_MS, actorId, name, 1);
+  }
+
+  /** A generation that was released is not registered any more; a reminder that is there is left to its next tick. */
+  forget(actorId: string, generation: number): void {
+    const plan = this.#wanted.get(actorId);
+    if (plan?.generation !== generation) return;
+    this.#released.add(plan);
+    this.#wanted.delete(actorId);
   }
 
   stop(): void {
@@ -77,22 +95,27 @@ export class Guards {
     this.#removals.delete(key);
   }
 
-  #removeAfter(delayMs: number, actorId: string, generation: number, attempt: number): void {
+  #removeAfter(delayMs: number, actorId: string, name: string, attempt: number): void {
     if (this.#stopped) return;
-    const key = removalKey(actorId, generation);
+    const key = removalKey(actorId, name);
     this.#cancelRemoval(key);
     this.#removals.set(key, setTimeout(() => {
       this.#removals.delete(key);
-      this.#remove(actorId, generation, attempt);
+      this.#remove(actorId, name, attempt);
     }, delayMs).unref());
   }
 
   /** Beside whatever is going on: daprd answers only after a running callback of the reminder has returned. A slow guard's next tick may be days away, so an outage is waited out. */
-  #remove(actorId: string, generation: number, attempt: number): void {
-    this.reminders.remove(actorId, nameOf(generation)).catch((error: unknown) => {
-      this.logger.warn({ actorId, generation, attempt, ...errorFields(error) }, "a released guard's reminder was not removed; trying on, or its next tick does it");
-      if (attempt < REMOVE_TRIES) this.#removeAfter(REMOVE_AGAIN_MS, actorId, generation, attempt + 1);
+  #remove(actorId: string, name: string, attempt: number): void {
+    this.reminders.remove(actorId, name).catch((error: unknown) => {
+      this.logger.warn({ actorId, name, attempt, ...errorFields(error) }, "a released guard's reminder was not removed; trying on, or its next tick does it");
+      if (attempt < REMOVE_TRIES) this.#removeAfter(REMOVE_AGAIN_MS, actorId, name, attempt + 1);
     });
+  }
+
+  /** Its removal may have come before its registration, and a slow guard's next tick is days away. */
+  #removeReleased(actorId: string, plan: GuardPlan): void {
+    if (this.#released.has(plan)) this.#removeAfter(REMOVE_AFTER_MS, actorId, nameOf(plan), 1);
   }
 
   async #register(actorId: string, plan: GuardPlan): Promise<void> {
@@ -127,13 +150,16 @@ export class Guards {
   /** True when it is registered, or no longer wanted. */
   async #set(actorId: string, plan: GuardPlan): Promise<boolean> {
     const { generation, dueMs, periodMs } = plan;
+    const name = nameOf(plan);
     if (this.#wanted.get(actorId) !== plan) return true;
     try {
-      await this.reminders.set(actorId, nameOf(generation), { dueMs, periodMs, data: JSON.stringify({ purpose: "guard", generation }) });
+      await this.reminders.set(actorId, name, { dueMs, periodMs, data: JSON.stringify({ purpose: "guard", generation, name }) });
     } catch (error) {
       this.logger.warn({ actorId, generation, waiting: this.#wanted.size, ...errorFields(error) }, "the scheduler did not take a guard; trying on");
+      this.#removeReleased(actorId, plan);
       return false;
     }
+    this.#removeReleased(actorId, plan);
     if (this.#wanted.get(actorId) === plan) this.#wanted.delete(actorId);
     return true;
   }
@@ -143,7 +169,7 @@ function pause(ms: number): Promise<void> {
   return new Promise((resolve) => { setTimeout(resolve, ms).unref(); });
 }
 
-function removalKey(actorId: string, generation: number): string { return `${actorId} ${String(generation)}`; }
+function removalKey(actorId: string, name: string): string { return `${actorId} ${name}`; }
 
 /** Reminder name of a generation: `[A-Za-z0-9_-]{1,64}` (DESIGN 7.5). */
-function nameOf(generation: number): string { return `guard-${String(generation)}`; }
+export function nameOf({ generation, again }: Pick<GuardPlan, "generation" | "again">): string { return `guard-${String(generation)}${again === true ? "-again" : ""}`; }

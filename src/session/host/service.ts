@@ -8,11 +8,11 @@ import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Model } from "../../model/model.js";
 import type { SessionCommand } from "../core/command.js";
-import type { SessionState } from "../core/state.js";
+import type { OpenSession, SessionState } from "../core/state.js";
 import type { Catalog } from "./agents.js";
 import { DeadLetters } from "./dead-letters.js";
 import { Effects } from "./effects.js";
-import { generationOf, Guards } from "./guard.js";
+import { guardOf, Guards, nameOf } from "./guard.js";
 import { commandBase, takeNext, type CommandSource } from "./intake.js";
 import { factsOf, judgeAnswer } from "./judging.js";
 import { ModelRunner, type ModelReport } from "./model-runner.js";
@@ -36,6 +36,7 @@ export interface SessionServiceDeps {
   readonly logger: Logger;
 }
 
+const MAX_REARMED = 10_000;
 const REPORT_RETRY_MS = [100, 500, 1000, 2000, 5000];
 
 export class SessionService {
@@ -46,6 +47,9 @@ export class SessionService {
   readonly #effects: Effects;
   readonly #guards: Guards;
   readonly #runner: ModelRunner;
+  /** Sessions whose guard's tick is being handled: the next one need not pile up behind a store that is down. */
+  readonly #ticking = new Set<string>();
+  readonly #rearmed = new Set<string>();
   #stopped = false;
 
   constructor(readonly deps: SessionServiceDeps) {
@@ -62,12 +66,9 @@ export class SessionService {
     const entries = (actorId: string, from: number, to: number): Promise<JournalEntry[]> => this.turns.readEntries(actorId, from, to);
     this.#runner = new ModelRunner({ catalog, resolve: deps.resolveModel, bus, logger, entries, report: (actorId, report) => this.#report(actorId, report) });
     this.#effects = new Effects({
-      bus, guards: this.#guards, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries, readBlob: (key) => store.readBlob(key),
-      tick: async (actorId) => { await this.tick(actorId); },
+      host, bus, guards: this.#guards, signer: deps.grantSigner, runner: this.#runner, clock, logger, entries, readBlob: (key) => store.readBlob(key),
+      tick: (actorId) => this.tick(actorId),
       takeNext: async (actorId) => { await this.run(actorId, takeNext(this.source)); },
-      confirm: async (actorId, rowIds) => {
-        await this.run(actorId, (context) => agentOf(context.state) === undefined ? undefined : { ...this.base(context), type: "ConfirmPublications", rowIds });
-      },
     });
   }
 
@@ -83,7 +84,7 @@ export class SessionService {
     const outcome = await this.run(actorId, async (context) => {
       const { state } = context;
       if (state.status === "NEW") return undefined;
-      return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.reserveForNext(state), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
+      return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.reserveForNext(state), published: this.#effects.published(actorId), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
     });
     if (outcome.after.status === "IDLE" && outcome.after.mailbox.length > 0) return (await this.run(actorId, takeNext(this.source))).after;
     return outcome.after;
@@ -96,22 +97,38 @@ export class SessionService {
   async nudge(actorId: string): Promise<void> {
     const after = await this.tick(actorId);
     if (after.status === "NEW") return;
-    if (after.guard.armed) await this.#guards.arm(actorId, { generation: after.guard.generation, dueMs: after.guard.periodMs, periodMs: after.guard.periodMs });
+    if (after.guard.armed) await this.#rearm(actorId, after.guard);
     await this.#effects.announceHead(after);
+  }
+
+  /** Once for each guard. A turn that runs meanwhile may release the guard, and remove its reminder before this one registers it. */
+  async #rearm(actorId: string, { generation, periodMs }: OpenSession["guard"]): Promise<void> {
+    const guard = `${actorId} ${String(generation)}`;
+    if (this.#rearmed.has(guard)) return;
+    if (this.#rearmed.size >= MAX_REARMED) this.#rearmed.clear();
+    this.#rearmed.add(guard);
+    await this.#guards.arm(actorId, { generation, dueMs: periodMs, periodMs, again: true });
+    const now = await this.turns.read(actorId);
+    if (now.status !== "NEW" && (!now.guard.armed || now.guard.generation !== generation)) this.#guards.release(actorId, generation, nameOf({ generation, again: true }));
   }
 
   /** A guard's reminder fired. An older generation removes itself. Never throws (DESIGN 3: handlers are idempotent and never throw). */
   async onReminder(actorId: string, data: string): Promise<void> {
-    const generation = generationOf(data);
-    if (generation === undefined) return;
+    const guard = guardOf(data);
+    if (guard === undefined || this.#ticking.has(actorId)) return;
+    const { generation, name } = guard;
+    this.#ticking.add(actorId);
     try {
       const after = await this.tick(actorId, generation);
       // Left over from a commit that never came (its event was a repetition), or from a release whose removal failed.
       // Looked at after a turn, so that a commit which is just being made with this reminder is not robbed of it.
       const stale = after.status === "NEW" || after.guard.generation !== generation || !after.guard.armed;
-      if (stale) this.#guards.release(actorId, generation);
+      if (stale) this.#guards.release(actorId, generation, name);
+      if (stale && after.status !== "NEW") await this.#effects.announceForeignHead(after);
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
+    } finally {
+      this.#ticking.delete(actorId);
     }
   }
 
@@ -130,11 +147,11 @@ export class SessionService {
   }
 
   /** Ends model calls and timers; what is unfinished is the guards'. */
-  stop(): void {
+  async stop(): Promise<void> {
     this.#stopped = true;
     this.#guards.stop();
-    this.#effects.stop();
     this.#runner.stop();
+    await this.#effects.stop();
   }
 
   /** The outcome of a model call is worth money: it is kept trying until committed, or the process ends. */

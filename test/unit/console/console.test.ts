@@ -163,17 +163,17 @@ describe("dead letters", () => {
 describe("the look around", () => {
   const nudges = () => world.tasks.sent.filter((e) => e.type === SESSION_NUDGE).map((e) => e.id);
 
-  it("nudges a session a quarter of a minute after it missed its due time, then ever more rarely, and stops when it moves", async () => {
+  it("nudges a session five seconds after it missed its due time, then ever more rarely, and stops when it moves", async () => {
     await world.console.handleJournal(journalMessage(entryOf(3, []), { nextDueAtMs: START_MS }));
     const lookAt = async (ms: number) => { world.clock.ms = START_MS + ms; await world.console.lookAround(); };
-    await lookAt(15_000);
+    await lookAt(5_000);
     expect(nudges()).toEqual([]);
-    await lookAt(16_000);
-    await lookAt(17_000);
+    await lookAt(6_000);
+    await lookAt(7_000);
     expect(nudges()).toEqual([`nudge:${ACTOR}:3:1`]);
-    await lookAt(31_000);
-    await lookAt(46_000);
-    await lookAt(61_000);
+    await lookAt(11_000);
+    await lookAt(16_000);
+    await lookAt(21_000);
     expect(nudges()).toHaveLength(3);
     await world.console.handleJournal(journalMessage(entryOf(4, [])));
     await lookAt(10_000_000);

@@ -1,7 +1,9 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
+import type { SessionView } from "../../../src/contracts/api.js";
+import { parseEnvelope } from "../../../src/contracts/cloudevent.js";
 import { APPROVAL_PENDING } from "../../../src/contracts/decisions.js";
-import type { JournalEntry, SessionEvent } from "../../../src/contracts/journal.js";
+import { JOURNAL_APPENDED, type JournalEntry, type SessionEvent } from "../../../src/contracts/journal.js";
 import { createIntake } from "../../../src/console/intake/intake.js";
 import { createProjector } from "../../../src/console/intake/projector.js";
 import { openReadModel, type ReadModel } from "../../../src/console/read-model/database.js";
@@ -9,6 +11,7 @@ import { createLogger } from "../../../src/platform/log.js";
 import { ACTOR, entryOf, FakePublisher, FakeSessions, journalMessage, messageOf, pendingOf, recordOf, START_MS, summaryOf } from "../../support/console-fakes.js";
 
 const logger = createLogger("console", "silent");
+const QUIET_MS = 5_000;
 const opened = (id: string, version = 1): SessionEvent => ({ type: "ApprovalOpened", record: recordOf({ approvalId: id, version }) });
 const decided = (id: string, final = true): SessionEvent => ({ type: "DecisionRecorded", approvalId: id, decisionId: `dec_${id}`, kind: "approve", principal: { id: "ann", class: "person", roles: [] }, via: "cli", final });
 const expired = (id: string): SessionEvent => ({ type: "ApprovalExpired", approvalId: id, action: "reject" });
@@ -18,9 +21,11 @@ function world() {
   const db = openReadModel(":memory:");
   const sessions = new FakeSessions();
   const tasks = new FakePublisher();
-  const projector = createProjector(db, sessions, logger);
-  const intake = createIntake(db, projector, { tasks, logger, clock: { nowMs: () => START_MS } });
-  return { db, sessions, tasks, projector, intake };
+  const time = { ms: START_MS };
+  const clock = { nowMs: () => time.ms };
+  const projector = createProjector(db, sessions, { logger, clock, quietMs: QUIET_MS });
+  const intake = createIntake(db, projector, { tasks, logger, clock });
+  return { db, sessions, tasks, projector, intake, time };
 }
 
 async function tables(db: ReadModel) {
@@ -74,6 +79,20 @@ describe("the projector", () => {
     }), { numRuns: 60 });
   }, 30_000);
 
+  it("entries that come together in one message count like those that come alone, and one that does not fit does not stop the others", async () => {
+    const expected = await run(ALL, true);
+    const { db, intake } = world();
+    const items = HISTORY.map((_, index) => (JSON.parse(parseEnvelope(textOf({ kind: "journal", index })).data) as { appended: unknown[] }).appended[0]);
+    for (const [index] of PENDING.entries()) await intake.handleApprovalPending(textOf({ kind: "pending", index }));
+    expect(await intake.handleJournal(messageOf(JOURNAL_APPENDED, { appended: [items[0], { entry: { rev: "two" } }, ...items.slice(1)] }))).toBe("SUCCESS");
+    expect(await tables(db)).toEqual(expected);
+    const letters = await db.selectFrom("dead_letters").selectAll().execute();
+    expect(letters).toHaveLength(1);
+    const { payload } = JSON.parse(letters[0]!.letter) as { payload: string };
+    expect(JSON.parse(parseEnvelope(payload).data), "the letter is a message of that entry alone").toEqual({ appended: [{ entry: { rev: "two" } }] });
+    await db.destroy();
+  });
+
   it("lost entries are read from the session: of all deliveries the last one is enough", async () => {
     const all = await run(ALL, true);
     const last = await run(ALL.filter((d) => d.kind === "pending" || d.index === HISTORY.length - 1), true);
@@ -94,6 +113,59 @@ describe("the projector", () => {
     await projector.repairGaps(10);
     expect(sessions.journalReads).toBe(1);
     expect((await tables(db)).heads).toEqual([{ actor_id: ACTOR, head_rev: 50, max_rev: 50 }]);
+    await db.destroy();
+  });
+});
+
+describe("the end of a journal that never arrived", () => {
+  const viewAt = (rev: number): SessionView => ({ summary: summaryOf({ rev, updatedAtMs: START_MS + rev, waitingFor: `rev ${String(rev)}` }), approvals: [], recentRuns: [], unknownCalls: [] });
+
+  it("is read from the session once that has been quiet, and the check is then done with", async () => {
+    const expected = await run(ALL, true);
+    const { db, sessions, intake, projector, time } = world();
+    sessions.journals.set(ACTOR, HISTORY);
+    sessions.views.set(ACTOR, viewAt(HISTORY.length));
+    for (const delivery of ALL.filter((d) => d.kind === "pending" || d.index < 3)) await (delivery.kind === "journal" ? intake.handleJournal(textOf(delivery)) : intake.handleApprovalPending(textOf(delivery)));
+    time.ms += QUIET_MS - 1;
+    await projector.checkHeads(10);
+    expect((await tables(db)).heads).toEqual([{ actor_id: ACTOR, head_rev: 3, max_rev: 3 }]);
+    time.ms += 1;
+    await projector.checkHeads(10);
+    expect(await tables(db)).toEqual(expected);
+    expect(await db.selectFrom("journal_checks").selectAll().execute()).toEqual([]);
+    await db.destroy();
+  });
+
+  it("is asked for again while the session does not answer, and not at all where nothing moved", async () => {
+    const { db, sessions, intake, projector, time } = world();
+    sessions.journals.set(ACTOR, HISTORY.slice(0, 2));
+    sessions.views.set(ACTOR, viewAt(2));
+    await intake.handleJournal(textOf({ kind: "journal", index: 0 }));
+    time.ms += QUIET_MS;
+    sessions.down = true;
+    await projector.checkHeads(10);
+    sessions.down = false;
+    await projector.checkHeads(10);
+    expect((await tables(db)).sessions[0]?.rev, "its next try is a quiet time away").toBe(1);
+    time.ms += QUIET_MS;
+    await projector.checkHeads(10);
+    expect((await tables(db)).sessions[0]?.rev).toBe(2);
+    expect(await db.selectFrom("journal_checks").selectAll().execute()).toEqual([]);
+    await db.destroy();
+  });
+
+  it("is looked for at the start of a console that was away, in the sessions that moved last", async () => {
+    const { db, sessions, intake, projector, time } = world();
+    sessions.journals.set(ACTOR, HISTORY.slice(0, 2));
+    sessions.views.set(ACTOR, viewAt(1));
+    await intake.handleJournal(textOf({ kind: "journal", index: 0 }));
+    time.ms += QUIET_MS;
+    await projector.checkHeads(10);
+    sessions.views.set(ACTOR, viewAt(2));
+    await projector.checkRecent(60_000);
+    time.ms += QUIET_MS;
+    await projector.checkHeads(10);
+    expect((await tables(db)).sessions[0]?.rev).toBe(2);
     await db.destroy();
   });
 });

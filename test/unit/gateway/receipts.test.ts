@@ -11,7 +11,7 @@ beforeEach(async () => { gw = await startTestGateway({ config: { publishWaitMs: 
 afterEach(async () => { await gw.close(); });
 
 const ACTOR = actorIdOf("acme", "ord-1");
-const prompt = async (text = "hi"): Promise<{ eventKey: string; runId: string; eventId: string }> => (await post(gw, "/v1/prompts", { text, sessionId: "ord-1" })).json as { eventKey: string; runId: string; eventId: string };
+const prompt = async (text = "hi", sessionId = "ord-1"): Promise<{ eventKey: string; runId: string; eventId: string }> => (await post(gw, "/v1/prompts", { text, sessionId })).json as { eventKey: string; runId: string; eventId: string };
 const message = (type: string, data: object): string => serializeEnvelope({ specversion: "1.0", id: "r", source: "urn:docket:sessions", type, data: JSON.stringify(data) });
 const receipt = (key: string, verdict = "accepted"): string => message(EVENT_ACCEPTED, { tenant: "acme", sessionId: "ord-1", actorId: ACTOR, key, rev: 1, verdict });
 const waiting = async (): Promise<number> => (await gw.inbox.due(gw.clock.nowMs() + 1e9, 100)).length;
@@ -81,7 +81,7 @@ describe("sweep", () => {
   });
 
   it("is bounded per sweep, starves nobody, and goes on past one that fails", async () => {
-    for (let n = 0; n < 12; n += 1) await prompt(`p${n}`);
+    for (let n = 0; n < 12; n += 1) await prompt("hi", `ord-${n}`);
     gw.publisher.published.length = 0;
     gw.clock.advance(10_000);
     const counts = [await gw.gateway.sweep(), await gw.gateway.sweep(), await gw.gateway.sweep(), await gw.gateway.sweep()];

@@ -65,7 +65,7 @@ describe("reading on", () => {
         const run = await readStream(`${gw.url}/v1/sessions/${id}/stream?until=run:${RUN}`, {
           key: gw.keys.all, ...(seen.length === 0 ? {} : { lastEventId: String(seen.at(-1)) }),
           cutWhen: (messages) => journalIds(messages).length >= cutAfter,
-          onMessage: () => { write(growth[grow++ % Math.max(growth.length, 1)] ?? 1); if (grow % 2 === 0) void live(LIVE_ADVANCED, { actorId, rev: written }); },
+          onMessage: () => { write(growth[grow++ % Math.max(growth.length, 1)] ?? 1); if (grow % 2 === 0) void live(LIVE_ADVANCED, { advanced: [{ actorId, rev: written }] }); },
         });
         clearInterval(writer);
         seen.push(...journalIds(run.messages));
@@ -129,7 +129,7 @@ describe("live", () => {
     gw.sessions.append("acme", SESSION, note(1));
     const started = performance.now();
     await readStream(url(`?until=run:${RUN}`), { key: gw.keys.all, onMessage: (message) => {
-      if (message.id === "1") setTimeout(() => { gw.sessions.append("acme", SESSION, runEnded); void live(LIVE_ADVANCED, { actorId: ACTOR, rev: 2 }); }, 20);
+      if (message.id === "1") setTimeout(() => { gw.sessions.append("acme", SESSION, runEnded); void live(LIVE_ADVANCED, { advanced: [{ actorId: ACTOR, rev: 2 }] }); }, 20);
     } });
     expect(performance.now() - started).toBeLessThan(2_000);
   });
@@ -148,7 +148,7 @@ describe("live", () => {
     await new Promise((resolve) => setTimeout(resolve, 50));
     const before = gw.sessions.reads;
     gw.sessions.append("acme", SESSION, runEnded);
-    await live(LIVE_ADVANCED, { actorId: ACTOR, rev: 2 });
+    await live(LIVE_ADVANCED, { advanced: [{ actorId: ACTOR, rev: 2 }] });
     await Promise.all(runs);
     expect(gw.sessions.reads - before).toBeLessThanOrEqual(3);
   });

@@ -1,12 +1,15 @@
 /** The guard's reminders: there before the commit that relies on them, patient with a scheduler that hangs, gone when stale. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
+import { JOURNAL_APPENDED, JournalBatch } from "../../../src/contracts/journal.js";
 import { SESSION_NUDGE } from "../../../src/contracts/messages.js";
 import { createLogger } from "../../../src/platform/log.js";
-import { generationOf, Guards } from "../../../src/session/host/guard.js";
-import { ACTOR, command, FakeReminders, fakeTime, pass, prompt, quiet, REMOVED_BY_THEN_MS, until, World, type Host } from "./support.js";
+import { guardOf, Guards } from "../../../src/session/host/guard.js";
+import { ACTOR, command, decisionOn, FakeReminders, fakeTime, pass, prompt, quiet, REMOVED_BY_THEN_MS, until, World, type Host } from "./support.js";
 
 const logger = createLogger("test", "silent");
 const PLAN = { generation: 3, dueMs: 5_000, periodMs: 5_000 };
+
+const tickOf = (generation: number): string => JSON.stringify({ purpose: "guard", generation, name: `guard-${String(generation)}` });
 
 beforeEach(fakeTime);
 afterEach(() => { vi.useRealTimers(); });
@@ -28,7 +31,7 @@ describe("guards", () => {
     await guards.arm(ACTOR, PLAN);
     const [registered] = [...reminders.registered.values()];
     expect(registered).toMatchObject({ actorId: ACTOR, name: "guard-3", dueMs: 5_000, periodMs: 5_000 });
-    expect(generationOf(registered!.data)).toBe(3);
+    expect(guardOf(registered!.data)).toMatchObject({ generation: 3, name: "guard-3" });
   });
 
   it("wait one second for a scheduler that hangs, and not longer", async () => {
@@ -66,6 +69,22 @@ describe("guards", () => {
     reminders.failing = false;
     await pass(10_000);
     expect(reminders.names).toEqual(["guard-4"]);
+  });
+
+  it("released while they are being registered do not stay", async () => {
+    const answers: (() => void)[] = [];
+    reminders.set = async (actorId, name, options) => {
+      await new Promise<void>((resolve) => { answers.push(resolve); });
+      reminders.registered.set(`${actorId}/${name}`, { actorId, name, ...options });
+    };
+    const armed = guards.arm(ACTOR, PLAN);
+    await quiet();
+    guards.release(ACTOR, PLAN.generation);
+    await pass(REMOVED_BY_THEN_MS);
+    for (const answer of answers) answer();
+    await armed;
+    await pass(REMOVED_BY_THEN_MS);
+    expect(reminders.names).toEqual([]);
   });
 
   it("are tried no more after a stop", async () => {
@@ -125,7 +144,7 @@ describe("guards", () => {
   });
 
   it.each(["", "{", "null", "7", '"guard"', '{"purpose":"other","generation":1}', '{"purpose":"guard"}', '{"purpose":"guard","generation":"1"}', '{"purpose":"guard","generation":1.5}'])("know that %j is not theirs", (data) => {
-    expect(generationOf(data)).toBeUndefined();
+    expect(guardOf(data)).toBeUndefined();
   });
 });
 
@@ -153,6 +172,41 @@ describe("a session's guard", () => {
     expect(world.reminders.names).toEqual(["guard-1"]);
   });
 
+  it("is not needed where its host lives: a session that has been quiet for a period is looked at by the process itself", async () => {
+    await host.take("tasks", prompt("a"));
+    await until("told", () => world.bus.ended.length === 1);
+    await pass(4_000);
+    await host.take("tasks", prompt("b"));
+    await until("told", () => world.bus.ended.length === 2);
+    await pass(4_999);
+    expect(world.events("GuardReleased")).toEqual([]);
+    await pass(1);
+    expect(world.store.journalOf(ACTOR).at(-1)?.events.map(({ type }) => type)).toEqual(["PublicationsCleared", "GuardReleased"]);
+    expect(world.reminders.history, "the reminder is left to its next tick").toEqual(["set guard-1"]);
+    world.checkFold();
+  });
+
+  it("that stopped firing holds up nothing: a lost tool request is published again all the same", async () => {
+    world.bus.down.add("toolRequests");
+    await host.take("tasks", prompt("r", "look up A1", { agent: "clerk" }));
+    await pass(1_000);
+    world.bus.down.clear();
+    const before = world.bus.requests.length;
+    await pass(60_000);
+    expect(world.bus.requests.length).toBeGreaterThan(before);
+  });
+
+  it("is looked at again when a look failed", async () => {
+    await host.take("tasks", prompt("a"));
+    await until("told", () => world.bus.ended.length === 1);
+    world.store.down = true;
+    await pass(5_000);
+    world.store.down = false;
+    expect(world.events("GuardReleased")).toEqual([]);
+    await pass(5_000);
+    expect(world.events("GuardReleased")).toHaveLength(1);
+  });
+
   it("is one per busy period, released by the tick that finds the session at rest, and named anew in the next", async () => {
     await host.take("tasks", prompt("a"));
     await pass(1_000);
@@ -168,15 +222,28 @@ describe("a session's guard", () => {
     await host.take("tasks", prompt("a"));
     await pass(1_000);
     world.reminders.failing = true;
-    await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    await host.service.onReminder(ACTOR, tickOf(1));
     await pass(REMOVED_BY_THEN_MS);
     world.reminders.failing = false;
     expect(world.reminders.names).toEqual(["guard-1"]);
     await host.take("tasks", prompt("b", "b"));
     expect(world.reminders.names).toEqual(["guard-1", "guard-2"]);
-    await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    await host.service.onReminder(ACTOR, tickOf(1));
     await pass(REMOVED_BY_THEN_MS);
     expect(world.reminders.names).toEqual(["guard-2"]);
+  });
+
+  it("left behind by a host that died after its last commit says that commit's entry again", async () => {
+    await host.take("tasks", prompt("a"));
+    await pass(6_000);
+    expect(world.events("GuardReleased")).toHaveLength(1);
+    const { rev } = world.state;
+    world.bus.sent.length = 0;
+    const said = (): number[] => world.bus.envelopes(JOURNAL_APPENDED).flatMap((envelope) => JournalBatch.parse(JSON.parse(envelope.data)).appended.map(({ entry }) => entry.rev));
+    await host.service.onReminder(ACTOR, tickOf(1));
+    expect(said(), "the host that committed it has said it").toEqual([]);
+    await world.host("host-2").service.onReminder(ACTOR, tickOf(1));
+    expect(said()).toEqual([rev]);
   });
 
   it("that is left over where no session came to be removes itself", async () => {
@@ -200,7 +267,7 @@ describe("a session's guard", () => {
   it("that was left over and is then used by a commit stays", async () => {
     world.store.failNext("before");
     expect(await host.take("tasks", prompt("a", "a", { agent: "hand" }))).toBe("RETRY");
-    await host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }));
+    await host.service.onReminder(ACTOR, tickOf(1));
     expect(await host.take("tasks", prompt("a", "a", { agent: "hand" }))).toBe("SUCCESS");
     await pass(60_000);
     expect(world.reminders.names).toEqual(["guard-1"]);
@@ -211,7 +278,7 @@ describe("a session's guard", () => {
     await host.take("tasks", prompt("a", "a", { agent: "hand" }));
     world.store.down = true;
     await pass(61_000);
-    await expect(host.service.onReminder(ACTOR, JSON.stringify({ purpose: "guard", generation: 1 }))).resolves.toBeUndefined();
+    await expect(host.service.onReminder(ACTOR, tickOf(1))).resolves.toBeUndefined();
     await expect(host.service.onReminder(ACTOR, "nonsense")).resolves.toBeUndefined();
     expect(world.reminders.names).toEqual(["guard-1"]);
   });
@@ -219,9 +286,14 @@ describe("a session's guard", () => {
   it("that the scheduler has lost is registered again by a nudge", async () => {
     await host.take("tasks", prompt("a", "a", { agent: "hand" }));
     world.reminders.registered.clear();
-    expect(await host.take("tasks", command(SESSION_NUDGE, "n1", {}))).toBe("SUCCESS");
-    expect(world.reminders.names).toEqual(["guard-1"]);
+    world.reminders.history.length = 0;
+    for (const id of ["n1", "n2"]) expect(await host.take("tasks", command(SESSION_NUDGE, id, {}))).toBe("SUCCESS");
+    expect(world.reminders.history, "once, and not under the name of a reminder that may just be firing").toEqual(["set guard-1-again"]);
     expect(world.events("GuardArmed")).toHaveLength(1);
+    world.hand.last.answer();
+    await pass(6_000);
+    await world.reminders.fire(host);
+    expect(world.reminders.names).toEqual([]);
   });
 
   it("is not made by a nudge where nothing is to be guarded, nor is a session", async () => {
@@ -249,12 +321,24 @@ describe("a session's guard", () => {
     world.checkFold();
   });
 
+  it("of a session that waited for a person goes when the person has decided, and not at the deadline days later", async () => {
+    await host.take("tasks", prompt("r", "refund A1", { agent: "clerk" }));
+    await until("asked", () => world.bus.pending.length === 1);
+    await host.take("tasks", command("com.docket.approval.received.v1", "seen", { approvalId: world.bus.pending[0]!.record.approvalId }));
+    await pass(11_000);
+    await world.reminders.fire(host);
+    expect(world.reminders.names).toEqual(["guard-2"]);
+    await host.take("approvalsResolved", decisionOn(world.bus.pending[0]!, "d1"));
+    await pass(REMOVED_BY_THEN_MS);
+    expect(world.reminders.names).toEqual(["guard-3"]);
+  });
+
   it("takes up the head of a mailbox that was forgotten with its host", async () => {
     await host.take("tasks", prompt("a", "a", { agent: "hand" }));
     await host.take("tasks", prompt("b", "b", { agent: "hand" }));
     world.hand.last.answer();
     await quiet(8);
-    host.service.stop();
+    void host.service.stop();
     await pass(20_000);
     world.dead.add("host-1");
     const other = world.host("host-2");

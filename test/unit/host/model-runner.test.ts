@@ -104,7 +104,7 @@ describe("an abort", () => {
     await ask();
     const first = world.hand.last;
     first.say("half");
-    host.service.stop();
+    void host.service.stop();
     expect(first.request.signal.aborted).toBe(true);
     await pass(1_000);
     expect(world.events("ModelCallFailed")).toEqual([]);

@@ -1,6 +1,6 @@
 /** What a nudge repairs: a reader who missed the last entry of a session would otherwise never hear of it. */
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
-import { JOURNAL_APPENDED, JournalAppended } from "../../../src/contracts/journal.js";
+import { JOURNAL_APPENDED, JournalBatch } from "../../../src/contracts/journal.js";
 import { SESSION_NUDGE } from "../../../src/contracts/messages.js";
 import { command, fakeTime, pass, prompt, World, type Host } from "./support.js";
 
@@ -13,7 +13,7 @@ beforeEach(() => {
 });
 afterEach(() => { vi.useRealTimers(); });
 
-const announced = (): number[] => world.bus.envelopes(JOURNAL_APPENDED).map((envelope) => JournalAppended.parse(JSON.parse(envelope.data)).entry.rev);
+const announced = (): number[] => world.bus.envelopes(JOURNAL_APPENDED).flatMap((envelope) => JournalBatch.parse(JSON.parse(envelope.data)).appended.map(({ entry }) => entry.rev));
 
 describe("a nudge", () => {
   it("says the latest entry again, which a host that died after its commit had not said", async () => {

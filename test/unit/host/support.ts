@@ -10,7 +10,7 @@ import type { ChannelName } from "../../../src/contracts/channels.js";
 import { serializeEnvelope, type Envelope, type Principal } from "../../../src/contracts/cloudevent.js";
 import { APPROVAL_PENDING, DECISION_MADE, PendingApproval, type DecisionClaims } from "../../../src/contracts/decisions.js";
 import { actorIdOf, argsDigest, eventKeyOf } from "../../../src/contracts/ids.js";
-import { JOURNAL_APPENDED, JournalAppended, type SessionEvent } from "../../../src/contracts/journal.js";
+import { JOURNAL_APPENDED, JournalBatch, type SessionEvent } from "../../../src/contracts/journal.js";
 import { DEAD_LETTERED, DeadLetter, EVENT_ACCEPTED, EventAccepted, LIVE_ADVANCED, LIVE_DELTA, LiveAdvanced, LiveDelta, PROMPT_RECEIVED, RUN_ENDED, RunEndedMessage, type DeliveryStatus } from "../../../src/contracts/messages.js";
 import { Problem } from "../../../src/contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, TOOL_REQUESTED, ToolManifest, ToolRequest, type ToolResult } from "../../../src/contracts/tools.js";
@@ -66,7 +66,7 @@ export async function until(what: string, holds: () => boolean): Promise<void> {
 
 const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
   [TOOL_REQUESTED]: ToolRequest, [APPROVAL_PENDING]: PendingApproval, [RUN_ENDED]: RunEndedMessage, [DEAD_LETTERED]: DeadLetter,
-  [EVENT_ACCEPTED]: EventAccepted, [JOURNAL_APPENDED]: JournalAppended, [LIVE_DELTA]: LiveDelta, [LIVE_ADVANCED]: LiveAdvanced,
+  [EVENT_ACCEPTED]: EventAccepted, [JOURNAL_APPENDED]: JournalBatch, [LIVE_DELTA]: LiveDelta, [LIVE_ADVANCED]: LiveAdvanced,
 };
 
 /** Takes what fits its schema, with no member that the schema does not know; refuses while a channel is down. */

@@ -75,7 +75,7 @@ describe("two hosts on one store", () => {
       const names = ["host-1", "host-2"];
       const hosts = names.map((name) => world.host(name));
       const die = (host: number): void => {
-        hosts[host]!.service.stop();
+        void hosts[host]!.service.stop();
         world.dead.add(names[host]!);
         names[host] = `${names[host]!}-again`;
         hosts[host] = world.host(names[host]);

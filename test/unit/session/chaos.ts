@@ -126,8 +126,10 @@ export class ChaoticHost {
 
   private tick(a: number, b: number): void {
     this.bench.later(pick(DELAYS, a) ?? 0);
-    this.ask({ type: "Tick", deadHosts: b % 3 === 0 ? ["host-0", "host-1", "host-2"] : [], reserveUsd: 0.02, ...(b % 2 === 0 ? { guardGeneration: this.bench.open.guard.generation } : {}) });
+    this.ask({ type: "Tick", deadHosts: b % 3 === 0 ? ["host-0", "host-1", "host-2"] : [], reserveUsd: 0.02, published: this.#publishedOf(b), ...(b % 2 === 0 ? { guardGeneration: this.bench.open.guard.generation } : {}) });
   }
+
+  #publishedOf(b: number): string[] { return this.bench.open.outbox.filter((_, index) => (index + b) % 2 === 0).map((row) => row.rowId); }
 
   private takeNext(a: number): void {
     const item = pick(this.bench.open.mailbox, a % 5 === 0 ? a : 0);
@@ -135,8 +137,8 @@ export class ChaoticHost {
   }
 
   private smallThings(a: number, b: number): void {
-    const { outbox, approvals } = this.bench.open;
-    if (a % 3 === 0) this.ask({ type: "ConfirmPublications", rowIds: outbox.filter((_, index) => (index + b) % 2 === 0).map((row) => row.rowId) });
+    const { approvals } = this.bench.open;
+    if (a % 3 === 0) this.ask({ type: "Tick", deadHosts: [], reserveUsd: 0.02, published: this.#publishedOf(b) });
     const record = pick(approvals, b);
     if (a % 3 !== 0 && record !== undefined) this.ask({ type: "AcknowledgeApproval", approvalId: record.approvalId, version: record.version });
     const model = modelOf(this.bench.state);

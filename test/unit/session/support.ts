@@ -79,13 +79,13 @@ export class Bench {
   fails(kind: "transient" | "permanent" | "business" | "refused" | "timeout", index = 0): Decision {
     return this.result(index, { outcome: "failed", failure: { kind, message: `${kind} failure` } });
   }
-  tick(about: Partial<CommandOf<"Tick">> = {}): Decision { return this.ask({ type: "Tick", deadHosts: [], reserveUsd: 0.02, ...about }); }
+  tick(about: Partial<CommandOf<"Tick">> = {}): Decision { return this.ask({ type: "Tick", deadHosts: [], reserveUsd: 0.02, published: [], ...about }); }
   decides(kind: DecisionKind, about: Partial<DecisionClaims> = {}, judged: CommandOf<"Decide">["judged"] = { ok: true }): Decision {
     const record = this.open.approvals[0]!;
     return this.ask({ type: "Decide", judged, reserveUsd: 0.02, claims: claims(kind, { approvalId: record.approvalId, version: record.version, argsDigest: record.argsDigest, ...about }) });
   }
   takeNext(): Decision { return this.ask({ type: "TakeNext", key: this.open.mailbox[0]!.key, prepared: prepared(), requestedBy: "anna", correlationId: "c" }); }
-  confirm(): Decision { return this.ask({ type: "ConfirmPublications", rowIds: this.open.outbox.map((row) => row.rowId) }); }
+  confirm(): Decision { return this.tick({ published: this.open.outbox.map((row) => row.rowId) }); }
 }
 
 export function prepared(check?: { code: string }, input = "please"): CommandOf<"ReceiveEvent">["prepared"] {

@@ -18,7 +18,7 @@ describe("a request is run once", () => {
     expect(await deliver(worker, requestFor(h.clock))).toBe("SUCCESS");
     expect(worker.running()).toBe(1);
     expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
-    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 20_000 }]);
+    expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 12_000 }]);
     expect(h.results).toEqual([]);
     finish({ refunded: "ord-1" });
     await flush();

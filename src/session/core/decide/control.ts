@@ -33,13 +33,3 @@ export function close(state: SessionState, command: CommandOf<"Close">): Decisio
   endRun(draft, { outcome: "cancelled", code: "session_closed", text: command.reason });
   return draft.accept();
 }
-
-/** Success of a publish is evidence enough for responses and dead letters only; the others wait for their reader. */
-export function confirmPublications(state: SessionState, command: CommandOf<"ConfirmPublications">): Decision {
-  const draft = new Draft(state, command);
-  const rowIds = draft.session.outbox
-    .filter((row) => (row.kind === "response" || row.kind === "dead_letter") && command.rowIds.includes(row.rowId))
-    .map((row) => row.rowId);
-  if (rowIds.length > 0) draft.emit({ type: "PublicationsCleared", rowIds });
-  return draft.accept();
-}

@@ -23,6 +23,7 @@ export function tick(state: SessionState, command: Tick): Decision {
   for (const call of draft.run?.calls ?? []) tickCall(draft, call.callId);
   for (const record of draft.session.approvals) tickApproval(draft, record);
   advance(draft, command.reserveUsd);
+  clearPublished(draft, command.published);
   republish(draft);
   releaseGuard(draft, command);
   return draft.accept();
@@ -65,6 +66,13 @@ function tickApproval(draft: Draft, record: ApprovalRecord): void {
   if (call === undefined) return;
   if (record.onExpiry === "escalate") escalateExpired(draft, run, call, record);
   else recordResult(draft, call, "expired", plain("expired: nobody decided in time, so it did not run"));
+}
+
+function clearPublished(draft: Draft, published: readonly string[]): void {
+  const rowIds = draft.session.outbox
+    .filter((row) => (row.kind === "response" || row.kind === "dead_letter") && published.includes(row.rowId))
+    .map((row) => row.rowId);
+  if (rowIds.length > 0) draft.emit({ type: "PublicationsCleared", rowIds });
 }
 
 function republish(draft: Draft): void {

@@ -1,0 +1,93 @@
+/**
+ * Owns: telling readers what was committed: the journal for the console, hints with the entries for streams. Each channel has one
+ * publish under way; what is committed meanwhile goes out together in the next, so that an idle host speaks at once and a busy
+ * one seldom. Lossy: a batch that the broker does not take is dropped, and readers find the gap.
+ */
+import { randomUUID } from "node:crypto";
+import type { ChannelName } from "../../contracts/channels.js";
+import { JOURNAL_APPENDED, type JournalAppended, type JournalBatch, type JournalEntry } from "../../contracts/journal.js";
+import { LIVE_ADVANCED, type LiveAdvance, type LiveAdvanced } from "../../contracts/messages.js";
+import { errorFields, type Logger } from "../../platform/log.js";
+import { summaryOf } from "../core/summary.js";
+import type { OpenSession } from "../core/state.js";
+import type { Bus } from "./ports.js";
+
+/** Below what every broker takes by default (NATS: 1 MB), envelope and escapes included. */
+const MAX_BATCH_CHARS = 200_000;
+/** What waits while a broker does not answer; beyond it the oldest are dropped. */
+const MAX_QUEUED = 10_000;
+/** A stream reads a larger entry from the session. */
+const MAX_HINT_CHARS = 32_000;
+
+interface Queued<T> { readonly item: T; readonly chars: number; readonly done: () => void }
+
+export class Announcer {
+  readonly #journal: Batches<JournalAppended>;
+  readonly #live: Batches<LiveAdvance>;
+
+  constructor(deps: { readonly bus: Bus; readonly logger: Logger }) {
+    this.#journal = new Batches("journal", JOURNAL_APPENDED, (appended): JournalBatch => ({ appended }), deps);
+    this.#live = new Batches("live", LIVE_ADVANCED, (advanced): LiveAdvanced => ({ advanced }), deps);
+  }
+
+  /** Resolves when the broker has the journal's entry, or when it was dropped. Never rejects. */
+  announce(state: OpenSession, entry: JournalEntry): Promise<void> {
+    const appended: JournalAppended = { entry, summary: summaryOf(state) };
+    const chars = JSON.stringify(appended).length;
+    void this.#live.put({ actorId: state.actorId, rev: entry.rev, ...(chars > MAX_HINT_CHARS ? {} : { entry }) }, chars);
+    return this.#journal.put(appended, chars);
+  }
+
+  /** Resolves when all that was announced so far was published or dropped. */
+  async said(): Promise<void> { await Promise.all([this.#journal.said(), this.#live.said()]); }
+}
+
+class Batches<T> {
+  #queue: Queued<T>[] = [];
+  /** The publishes under way, one after the other; undefined when all is said. */
+  #publishing: Promise<void> | undefined;
+  #serial = 0;
+  /** A repeated id inside a broker's duplicate window would swallow a batch, and another process counts from one again. */
+  readonly #sender = randomUUID();
+
+  constructor(private readonly channel: ChannelName, private readonly type: string, private readonly dataOf: (items: T[]) => object, private readonly deps: { readonly bus: Bus; readonly logger: Logger }) {}
+
+  put(item: T, chars: number): Promise<void> {
+    return new Promise((resolve) => {
+      this.#queue.push({ item, chars, done: resolve });
+      if (this.#queue.length > MAX_QUEUED) {
+        this.#queue.shift()?.done();
+        this.deps.logger.warn({ channel: this.channel, waiting: MAX_QUEUED }, "the broker does not keep up; the oldest announcement is dropped and readers find the gap");
+      }
+      this.#publishing ??= this.#publish().finally(() => { this.#publishing = undefined; });
+    });
+  }
+
+  async said(): Promise<void> { await this.#publishing; }
+
+  async #publish(): Promise<void> {
+    while (this.#queue.length > 0) {
+      const batch = this.#next();
+      this.#serial += 1;
+      try {
+        await this.deps.bus.publish(this.channel, {
+          specversion: "1.0", id: `${this.#sender}:${String(this.#serial)}`, source: `docket://sessions/${this.channel}`, type: this.type, data: JSON.stringify(this.dataOf(batch.map(({ item }) => item))),
+        });
+      } catch (error) {
+        this.deps.logger.warn({ channel: this.channel, entries: batch.length, ...errorFields(error) }, "announcements were lost; readers find the gap");
+      }
+      for (const { done } of batch) done();
+    }
+  }
+
+  #next(): Queued<T>[] {
+    let chars = 0;
+    let count = 0;
+    for (const { chars: more } of this.#queue) {
+      chars += more;
+      if (count > 0 && chars > MAX_BATCH_CHARS) break;
+      count += 1;
+    }
+    return this.#queue.splice(0, count);
+  }
+}
