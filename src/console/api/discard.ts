@@ -2,9 +2,10 @@
 import type { Express } from "express";
 import { z } from "zod";
 import { Problem } from "../../contracts/problems.js";
-import { discardDeadLetter, findDeadLetter } from "../read-model/dead-letters.js";
-import { callerWith, isAdmin, pathId, readBody } from "./access.js";
+import { discardDeadLetter } from "../read-model/dead-letters.js";
+import { callerWith, pathId, readBody } from "./access.js";
 import { audited, type ApiContext } from "./context.js";
+import { letterOf } from "./dead-letters.js";
 
 const DiscardBody = z.strictObject({ reason: z.string().min(1).max(2000) });
 
@@ -15,8 +16,7 @@ export function discardRoutes(app: Express, context: ApiContext): void {
     const caller = callerWith(deps.authenticator, req, "operate");
     const { reason } = readBody(req, DiscardBody);
     const id = pathId(req);
-    const item = await findDeadLetter(db, caller.tenant, isAdmin(caller), id);
-    if (item === undefined) throw new Problem("dead_letter_not_found", `there is no dead letter ${id} in tenant ${caller.tenant}`, { hint: "docket dlq list" });
+    const item = await letterOf(context, caller, id);
     await audited(context, req, { caller, action: "dead-letter.discard", target: id, reason, detail: {} }, async () => {
       if (!(await discardDeadLetter(db, id, deps.clock.nowMs()))) throw new Problem("version_mismatch", `dead letter ${id} was ${item.state === "dead" ? "settled by somebody else just now" : item.state}`, { hint: `docket dlq show ${id}` });
       return { outcome: "discarded", result: undefined };

@@ -6,7 +6,7 @@ import type { ApprovalRecord } from "../../../src/contracts/decisions.js";
 import { diff } from "../../../web/src/lib/diff.js";
 import { heldOrder } from "../../../web/src/lib/held-order.js";
 import { canonicalText, parseLossless } from "../../../web/src/lib/json.js";
-import { fingerprintOf, groupLetters } from "../../../web/src/lib/letters.js";
+import { groupLetters, sessionOf } from "../../../web/src/lib/letters.js";
 import { storyOf } from "../../../web/src/lib/story.js";
 import { bandOf, byUrgency, obstacleOf, type Me } from "../../../web/src/lib/urgency.js";
 import { nextWords, relative, span } from "../../../web/src/lib/words.js";
@@ -66,15 +66,14 @@ describe("a held list", () => {
 });
 
 describe("dead letters", () => {
-  const letter = (id: string, message: string, more: Partial<DeadLetterItem["letter"]> = {}, receivedAtMs = START_MS): DeadLetterItem => ({
-    letter: { deadLetterId: id, kind: "event", reason: "expired", message, topic: "t", app: "sessions", tries: 1, payload: "{}", payloadEncoding: "utf8", firstFailedAtMs: 1, lastFailedAtMs: 1, ...more }, state: "dead", receivedAtMs, redriveCount: 0,
+  const letter = (id: string, fingerprint: string, receivedAtMs = START_MS): DeadLetterItem => ({
+    letter: { deadLetterId: id, kind: "event", reason: "expired", message: "m", topic: "t", app: "sessions", tries: 1, envelope: { subject: `s-${id}` }, payload: "{}", payloadEncoding: "utf8", firstFailedAtMs: 1, lastFailedAtMs: 1 }, state: "dead", receivedAtMs, redriveCount: 0, fingerprint,
   });
-  it("of one cause are one group, whatever their ids and numbers", () => {
-    const groups = groupLetters([letter("1", 'event ord-17 of "ann" expired at 2026-01-01T00:00:00Z', {}, START_MS + 5), letter("2", 'event evt_9f of "ben" expired at 2026-02-02T09:00:00Z', {}, START_MS + 9), letter("3", "the store is down"), letter("4", "the store is down", { reason: "transient" })]);
-    expect(groups.map((group) => group.items.map((one) => one.letter.deadLetterId))).toEqual([["1", "2"], ["3"], ["4"]]);
-    expect(groups[0]?.newestAtMs).toBe(START_MS + 9);
+  it("of one fingerprint are one group, the group with the newest letter first", () => {
+    const groups = groupLetters([letter("3", "b"), letter("1", "a", START_MS + 5), letter("2", "a", START_MS + 9)]);
+    expect(groups.map((group) => [group.fingerprint, group.items.map((one) => one.letter.deadLetterId), group.newestAtMs])).toEqual([["a", ["1", "2"], START_MS + 9], ["b", ["3"], START_MS]]);
   });
-  it("of different tools are different", () => { expect(fingerprintOf(letter("1", "x", { tool: "a" }))).not.toBe(fingerprintOf(letter("1", "x", { tool: "b" }))); });
+  it("belong to the session that the event was addressed to, where the host named none", () => { expect(sessionOf(letter("1", "a"))).toBe("s-1"); });
 });
 
 describe("words", () => {
