@@ -66,7 +66,7 @@ export const SETTINGS = {
   stripeWebhookSecrets: secret("DOCKET_STRIPE_WEBHOOK_SECRETS", secretList.optional(), "Secrets of Stripe webhooks"),
   sweepAfterMs: setting("DOCKET_SWEEP_AFTER_MS", z.coerce.number().int().min(100).optional(), "An accepted event without receipt for this long is published again"),
   toolConcurrency: setting("DOCKET_TOOL_CONCURRENCY", z.coerce.number().int().min(1).max(1000).default(16), "Tools that one worker runs at once"),
-  consoleUrl: setting("DOCKET_CONSOLE_URL", z.url().optional(), "Address of the console as people reach it, for links"),
+  consoleUrl: setting("DOCKET_CONSOLE_URL", z.url().optional(), "Address of the console as people reach it: for links, and for browsers behind a proxy"),
 } as const;
 
 type Settings = typeof SETTINGS;

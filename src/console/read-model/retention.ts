@@ -8,6 +8,7 @@ export async function forgetOld(db: ReadModel, retention: ConsoleConfig["retenti
   await db.deleteFrom("dead_letters").where("state", "!=", "dead").where("settled_at", "<", nowMs - retention.decidedMs).execute();
   await db.deleteFrom("sessions").where("status", "in", ["IDLE", "CLOSED"]).where("updated_at", "<", nowMs - retention.sessionMs).execute();
   await db.deleteFrom("journal_heads").where("actor_id", "not in", db.selectFrom("sessions").select("actor_id")).execute();
+  await db.deleteFrom("browsers").where("expires_at", "<", nowMs).execute();
   await db.deleteFrom("journal_checks").where("actor_id", "not in", db.selectFrom("sessions").select("actor_id")).execute();
   await db.deleteFrom("audit").where("at", "<", nowMs - retention.auditMs).execute();
 }
