@@ -24,10 +24,32 @@ export interface ActorHostOptions {
   readonly logger: Logger;
 }
 
+/** How long a call by the sidecar proves that an actor lives here. Well below its idle time, so that a busy actor is not put away. */
+const PROOF_MS = 30_000;
+
+/** The actors that live in this process, each with the time of the sidecar's last call of it. */
+class ActiveActors {
+  readonly #calledAtMs = new Map<string, number>();
+  has(actorId: string): boolean { return this.#calledAtMs.has(actorId); }
+  add(actorId: string): void { this.#calledAtMs.set(actorId, Date.now()); }
+  delete(actorId: string): void { this.#calledAtMs.delete(actorId); }
+  /** The sidecar, which knows the placement, has called it here a moment ago. */
+  isProven(actorId: string): boolean { return Date.now() - (this.#calledAtMs.get(actorId) ?? 0) < PROOF_MS; }
+}
+
+export interface ActorHost {
+  /**
+   * True while a caller in this process may call the actor's methods without the sidecar. Should the actor have moved a moment ago,
+   * two hosts serve it for up to PROOF_MS, as they also do around any move (DESIGN 3): the fence of the commit decides.
+   */
+  livesHere(actorId: string): boolean;
+  stop(): Promise<void>;
+}
+
 /** Starts the listener and registers the actor type; resolves when the sidecar has been reached. */
-export async function startActorHost(options: ActorHostOptions): Promise<{ stop(): Promise<void> }> {
+export async function startActorHost(options: ActorHostOptions): Promise<ActorHost> {
   const { app, host, port, methods, logger } = options;
-  const active = new Set<string>();
+  const active = new ActiveActors();
   guardActorRoutes(app, methods, active);
   bindTo(app, host);
   const server = new DaprServer({
@@ -43,7 +65,7 @@ export async function startActorHost(options: ActorHostOptions): Promise<{ stop(
   await server.actor.registerActor(sessionActorClass(options, active));
   closeRoutes(app, logger);
   await server.start();
-  return { stop: () => server.stop() };
+  return { livesHere: (actorId) => active.isProven(actorId), stop: () => server.stop() };
 }
 
 /** What the SDK says goes where our own lines go, one level down: its "info" is start-up chatter. */
@@ -58,7 +80,7 @@ function bindTo(app: Express, host: string): void {
   Object.defineProperty(app, "listen", { value: (port: number) => tuneServer(listen(port, host)) });
 }
 
-function guardActorRoutes(app: Express, methods: ActorMethods, active: ReadonlySet<string>): void {
+function guardActorRoutes(app: Express, methods: ActorMethods, active: ActiveActors): void {
   app.use("/actors/:type/:id/method/:method", (req: Request, res: Response, next: NextFunction) => {
     const method = String(req.params.method);
     if (method === "remind" || Object.hasOwn(methods, method)) { next(); return; }
@@ -71,7 +93,7 @@ function guardActorRoutes(app: Express, methods: ActorMethods, active: ReadonlyS
   });
 }
 
-function sessionActorClass({ methods, onReminder, logger }: ActorHostOptions, active: Set<string>): new (...args: ConstructorParameters<typeof AbstractActor>) => AbstractActor {
+function sessionActorClass({ methods, onReminder, logger }: ActorHostOptions, active: ActiveActors): new (...args: ConstructorParameters<typeof AbstractActor>) => AbstractActor {
   class SessionActor extends AbstractActor {
     override onActivate(): Promise<void> {
       active.add(this.getActorId().getId());
@@ -85,6 +107,7 @@ function sessionActorClass({ methods, onReminder, logger }: ActorHostOptions, ac
     // waits for the answer (45 s) with a lock, and a change of the same reminder meanwhile stops every other one (docs/dapr-facts.md).
     override receiveReminder(data: string): Promise<void> {
       const actorId = this.getActorId().getId();
+      active.add(actorId);
       onReminder(actorId, typeof data === "string" ? data : JSON.stringify(data))
         .catch((error: unknown) => { logger.error({ actorId, ...errorFields(error) }, "reminder failed; the next tick tries again"); });
       return Promise.resolve();
@@ -93,6 +116,7 @@ function sessionActorClass({ methods, onReminder, logger }: ActorHostOptions, ac
   for (const [name, run] of Object.entries(methods)) {
     Object.defineProperty(SessionActor.prototype, name, {
       value: async function call(this: AbstractActor, body: unknown): Promise<object> {
+        active.add(this.getActorId().getId());
         try {
           return await run(this.getActorId().getId(), body);
         } catch (error) {

@@ -11,6 +11,8 @@ const BEAT_MS = 2_000;
 /** Four missed beats. Longer than a long garbage collection, shorter than a person's patience; a host that is only slow pays for a model call twice. */
 export const HEARTBEAT_STALE_MS = 8_000;
 
+const Beat = z.object({ atMs: z.number() });
+
 export class DaprHeartbeats {
   #timer: NodeJS.Timeout | undefined;
 
@@ -27,7 +29,7 @@ export class DaprHeartbeats {
   async isAlive(host: string): Promise<boolean> {
     const item = await this.state.get(keyOf(host));
     if (item === undefined) return false;
-    const { atMs } = z.object({ atMs: z.number() }).parse(JSON.parse(item.value));
+    const { atMs } = Beat.parse(JSON.parse(item.value));
     return this.clock.nowMs() - atMs < HEARTBEAT_STALE_MS;
   }
 

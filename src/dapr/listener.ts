@@ -13,8 +13,10 @@ import type { DeliveryStatus } from "../contracts/messages.js";
 import { faultPoint } from "../platform/faults.js";
 import { errorFields, type Logger } from "../platform/log.js";
 
-/** Takes the raw text of one delivery. Throwing means RETRY. */
-export type DeliveryHandler = (text: string) => Promise<DeliveryStatus>;
+const ANSWERS: Readonly<Record<DeliveryStatus, string>> = { SUCCESS: '{"status":"SUCCESS"}', RETRY: '{"status":"RETRY"}', DROP: '{"status":"DROP"}' };
+
+/** Takes the raw text of one delivery. Throwing means RETRY. Dead letters also bring their bytes where these are no text. */
+export type DeliveryHandler = (text: string, bytes?: Uint8Array) => Promise<DeliveryStatus>;
 
 export interface ListenerOptions {
   readonly host: string;
@@ -25,7 +27,10 @@ export interface ListenerOptions {
   readonly logger: Logger;
 }
 
+/** Far above what any handler takes: those say why they refuse. */
 const BODY_LIMIT = "4mb";
+/** What is larger than the other limit ends here, and this is the last place. */
+const DEAD_LETTER_LIMIT = "48mb";
 
 /** Builds the app. Channel routes are mounted before anything that an actor host adds, so that no JSON parser eats their body (trap 12). */
 export function createListener(options: ListenerOptions): Express {
@@ -34,11 +39,14 @@ export function createListener(options: ListenerOptions): Express {
   }
   const app = express();
   app.disable("x-powered-by");
+  // daprd asks no condition: a digest of every answer would be for nobody.
+  app.disable("etag");
   app.get("/healthz", (_req, res) => { res.send("ok"); });
   app.use(tokenCheck(options.appToken));
   app.get("/dapr/subscribe", (_req, res) => { res.json(subscriptionList(options.subscriptions)); });
   for (const [name, handler] of Object.entries(options.subscriptions)) {
-    app.post(routeOf(name as ChannelName), express.text({ type: () => true, limit: BODY_LIMIT }), deliver(name, name === "deadLetters" ? (text) => handler(unwrapRaw(text)) : handler, options.logger));
+    const last = name === "deadLetters";
+    app.post(routeOf(name as ChannelName), express.text({ type: () => true, limit: last ? DEAD_LETTER_LIMIT : BODY_LIMIT }), deliver(name, last ? (text) => handler(...unwrapRaw(text)) : handler, options.logger), tooLarge(name, last ? handler : undefined, options.logger));
   }
   return app;
 }
@@ -90,14 +98,36 @@ function subscriptionList(subscriptions: ListenerOptions["subscriptions"]): obje
   }));
 }
 
-/** The bytes of a raw delivery, which daprd wraps into an event of its own. */
-export function unwrapRaw(text: string): string {
+/** The text of a raw delivery, which daprd wraps into an event of its own; and its bytes, where the text does not say them. */
+export function unwrapRaw(text: string): [text: string, bytes?: Uint8Array] {
+  const wrapped = base64Of(text);
+  if (wrapped === undefined) return [text];
+  const bytes = Buffer.from(wrapped, "base64");
+  const plain = bytes.toString("utf8");
+  return Buffer.from(plain, "utf8").equals(bytes) ? [plain] : [plain, bytes];
+}
+
+function base64Of(text: string): string | undefined {
   try {
     const wrapper = JSON.parse(text) as { data_base64?: unknown } | null;
-    return typeof wrapper?.data_base64 === "string" ? Buffer.from(wrapper.data_base64, "base64").toString("utf8") : text;
+    return typeof wrapper?.data_base64 === "string" ? wrapper.data_base64 : undefined;
   } catch {
-    return text;
+    return undefined;
   }
+}
+
+/**
+ * A delivery beyond the limit would be repeated for ever (daprd takes an error for a failure of the way). DROP makes the sidecar
+ * hand it to the dead letters as it is; what is too large for those too is recorded by its size.
+ */
+function tooLarge(channel: string, lastPlace: DeliveryHandler | undefined, logger: Logger) {
+  return async (error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> => {
+    if ((error as { type?: unknown }).type !== "entity.too.large") { next(error); return; }
+    const bytes = req.header("content-length") ?? "unknown";
+    logger.error({ channel, bytes }, "a delivery is too large to be read");
+    if (lastPlace === undefined) { res.json({ status: "DROP" }); return; }
+    res.json({ status: await lastPlace(`a message of ${bytes} bytes, too large to be kept`).catch(() => "RETRY" as const) });
+  };
 }
 
 function deliver(channel: string, handler: DeliveryHandler, logger: Logger) {
@@ -110,7 +140,8 @@ function deliver(channel: string, handler: DeliveryHandler, logger: Logger) {
       logger.warn({ channel, ...errorFields(error) }, "delivery failed, the broker will repeat it");
     }
     faultPoint("before-ack");
-    res.json({ status });
+    const answer = ANSWERS[status];
+    res.writeHead(200, { "content-type": "application/json", "content-length": answer.length }).end(answer);
   };
 }
 

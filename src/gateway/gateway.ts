@@ -67,7 +67,7 @@ export function createGateway(deps: GatewayDeps, config: GatewayConfig): Gateway
   });
   const accept: AcceptDeps = { publisher: deps.publisher, inbox: deps.inbox, lanes, route: deps.route, clock: deps.clock, logger: deps.logger, config };
   const feeds = new Feeds(deps.sessions, config.stream);
-  const streams = new StreamRoutes({ sessions: deps.sessions, feeds, clock: deps.clock, logger: deps.logger, config: config.stream });
+  const streams = new StreamRoutes({ sessions: deps.sessions, inbox: deps.inbox, feeds, clock: deps.clock, logger: deps.logger, config: config.stream });
   const sweeper = new Sweeper({ ...deps, lanes, config: config.sweep });
   const deliveries: DeliveryDeps = { inbox: deps.inbox, lanes, deadLetters: deps.deadLetters, feeds, clock: deps.clock, logger: deps.logger };
   return {
@@ -96,7 +96,7 @@ function publicApp(deps: GatewayDeps, config: GatewayConfig, parts: { accept: Ac
   app.use("/v1", authenticated(deps.apiKeys, perAddress(config.rateLimit)), perPrincipal(config.rateLimit));
   app.use(eventRoutes({ accept: parts.accept, agentOf: createAgentOf(deps.sessions, deps.logger) }, body));
   app.use(cancelRoutes({ accept: parts.accept, sessions: deps.sessions }, body));
-  app.use(readRoutes(deps.sessions));
+  app.use(readRoutes(deps));
   app.use(parts.streams.router);
   finishRoutes(app, deps.logger);
   return app;

@@ -3,8 +3,9 @@
  * says that it has it. daprd can ack an event that no app ever got (DESIGN 7.10), so no ack is proof.
  *
  * Before a later publication the session is asked: if it knows the event, the receipt was lost and the row is dropped. An event
- * whose expiry passed long ago without any receipt is dead-lettered: its one outcome (I1, I9).
+ * whose expiry passed long ago without any receipt is dead-lettered: its one outcome (I1, I9), which the inbox then tells.
  */
+import type { EventOutcome } from "../contracts/api.js";
 import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../contracts/cloudevent.js";
 import { CHANNELS } from "../contracts/channels.js";
 import { actorIdOf, DEFAULT_TENANT, eventKeyOf, sha256Hex } from "../contracts/ids.js";
@@ -13,7 +14,7 @@ import type { Clock } from "../platform/clock.js";
 import { errorFields, type Logger } from "../platform/log.js";
 import type { GatewayConfig } from "./config.js";
 import type { Lanes } from "./lanes.js";
-import type { DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
+import type { DeadEvent, DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
 
 export interface SweepDeps {
   readonly inbox: Inbox;
@@ -55,13 +56,15 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   if (!(await deps.inbox.postpone(row, { publishedAtMs: nowMs, dueAtMs: nowMs + pauseMs(row.attempts + 1, deps.config) }))) return false;
   const actorId = actorOf(envelope);
   if (!(await deps.lanes.mayGo(actorId, row.key))) return false;
-  if (row.attempts > 1 && (await isKnown(deps, actorId, envelope))) {
-    await drop(deps, actorId, row);
+  const known = row.attempts > 1 ? await outcomeOf(deps, actorId, envelope) : undefined;
+  if (known !== undefined && known.state !== "unknown") {
+    await settle(deps, actorId, row, known.deadLetterId === undefined ? undefined : { code: known.code ?? "", deadLetterId: known.deadLetterId });
     return false;
   }
   if (envelope.expirytime !== undefined && Date.parse(envelope.expirytime) + deps.config.giveUpAfterMs < nowMs) {
-    await deps.deadLetters.record(noReceipt(row, envelope, { actorId, nowMs }));
-    await drop(deps, actorId, row);
+    const letter = noReceipt(row, envelope, { actorId, nowMs });
+    await deps.deadLetters.record(letter);
+    await settle(deps, actorId, row, { code: letter.reason, deadLetterId: letter.deadLetterId });
     return false;
   }
   await deps.publisher.publish(envelope);
@@ -69,19 +72,20 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   return true;
 }
 
-async function drop(deps: SweepDeps, actorId: string, row: InboxRow): Promise<void> {
-  await deps.inbox.remove(row.key);
+async function settle(deps: SweepDeps, actorId: string, row: InboxRow, dead: DeadEvent | undefined): Promise<void> {
+  if (dead === undefined) await deps.inbox.remove(row.key);
+  else await deps.inbox.bury(row.key, dead);
   deps.lanes.leave(actorId, row.key);
 }
 
 function actorOf(envelope: Envelope): string { return envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? ""); }
 
-async function isKnown(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<boolean> {
+async function outcomeOf(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<EventOutcome | undefined> {
   try {
-    return (await deps.sessions.readOutcome(actorId, eventKeyOf(envelope.source, envelope.id))).state !== "unknown";
+    return await deps.sessions.readOutcome(actorId, eventKeyOf(envelope.source, envelope.id));
   } catch (error) {
     deps.logger.debug({ actorId, ...errorFields(error) }, "the session could not be asked; the event is published again");
-    return false;
+    return undefined;
   }
 }
 

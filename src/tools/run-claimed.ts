@@ -46,7 +46,7 @@ export async function runClaimed(deps: RunDeps, run: ClaimedRun): Promise<void> 
   });
   try {
     faultPoint("after-claim");
-    const execution = await deps.execute(run.tool, run.request, { ...deps, ...deps.settings, stop: stop.signal }, run.reconcile);
+    const execution = await deps.execute(run.tool, run.request, { ...deps, ...deps.settings, fence: run.claim.fence, stop: stop.signal }, run.reconcile);
     faultPoint("after-effect");
     const result = await store(deps, run, execution.outcome);
     faultPoint("after-result");

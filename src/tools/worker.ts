@@ -13,7 +13,7 @@ import { randomUUID } from "node:crypto";
 import { z } from "zod";
 import type { Tool } from "../agent/definition.js";
 import type { DeliveryStatus } from "../contracts/messages.js";
-import type { ToolRequest } from "../contracts/tools.js";
+import type { ToolClaim, ToolRequest } from "../contracts/tools.js";
 import { pause } from "./clock.js";
 import { holds, withClaim, write, type Found } from "./claims.js";
 import { decide, type Action } from "./decide.js";
@@ -43,6 +43,11 @@ export interface WorkerOptions {
   /** What a tool gets after its deadline to say how it ended. Default 5 s. */
   readonly graceMs?: number;
   readonly reconcileTimeoutMs?: number;
+  /**
+   * A run that has not ended after this long is announced; the result of a shorter one says all that its claim would. Well below
+   * the 15 s after which a session asks again. Default 1 s.
+   */
+  readonly announceAfterMs?: number;
   /** How long `drain` waits before it aborts the tools that still run. Default 10 s. */
   readonly drainMs?: number;
   /** Least life of a record; it also outlives the grant. Default 24 h. */
@@ -59,7 +64,7 @@ export interface Worker {
 }
 
 type Settings = Required<WorkerOptions>;
-const DEFAULTS = { maxConcurrent: 16, lockMs: 12_000, renewEveryMs: 3_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
+const DEFAULTS = { maxConcurrent: 16, lockMs: 12_000, renewEveryMs: 3_000, graceMs: 5_000, reconcileTimeoutMs: 15_000, announceAfterMs: 1_000, drainMs: 10_000, recordTtlMs: 24 * 3_600_000 } as const;
 /** Records outlive the grant by this much (W2). */
 const GRANT_MARGIN_MS = 3_600_000;
 const MAX_LOOKS = 8;
@@ -116,11 +121,12 @@ class ToolWorker implements Worker {
   }
 
   async #handle(text: string, received: Readable): Promise<DeliveryStatus> {
+    const { request } = received;
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
-      const looked = await this.#look(received.request);
+      const looked = await this.#look(request, { blind: look === 1 && request.try === 1 && request.publication === 1 });
       if (looked === "unreadable") {
         // Whether it ran is written there, so nothing may run; and to ask again would block the channel (I14).
-        await this.#deadLetter(text, received, { code: "internal", message: `the record of call ${received.request.callId} is not readable by this version of the worker` });
+        await this.#deadLetter(text, received, { code: "internal", message: `the record of call ${request.callId} is not readable by this version of the worker` });
         return "SUCCESS";
       }
       const answer = await this.#act(text, received, looked);
@@ -129,13 +135,15 @@ class ToolWorker implements Worker {
     return "RETRY";
   }
 
-  async #look(request: ToolRequest): Promise<Looked | "unreadable"> {
+  /** `blind`: nobody has seen this call before, most likely. Then nothing is read, for the create-only write of the claim asks the same question. */
+  async #look(request: ToolRequest, { blind }: { readonly blind: boolean }): Promise<Looked | "unreadable"> {
     const { store, grants, clock, tools } = this.deps;
     const { refusal, expiresAtMs } = await judgeGrant(request, grants, clock.nowMs());
-    const found = await store.read(request.callId).catch(unreadableOrThrow);
+    const found = blind ? undefined : await store.read(request.callId).catch(unreadableOrThrow);
     if (found === "unreadable") return found;
     const nowMs = clock.nowMs();
     const action = decide({ request, record: found?.record, refusal, manifest: tools.get(request.tool)?.manifest, neverStarted: this.#neverStarted, nowMs });
+    if (blind && action.do !== "run" && action.do !== "settle") return await this.#look(request, { blind: false });
     const ttlMs = Math.max(this.settings.recordTtlMs, expiresAtMs - nowMs + GRANT_MARGIN_MS);
     return { found, action, ttlSeconds: Math.ceil(ttlMs / 1000), ...(refusal === undefined ? {} : { refusal }) };
   }
@@ -179,7 +187,7 @@ class ToolWorker implements Worker {
     const nowMs = this.deps.clock.nowMs();
     const claim: ClaimedTry = {
       state: "claimed", try: action.try, worker: this.settings.worker, claimId: randomUUID(), claimedAtMs: nowMs,
-      lockUntilMs: nowMs + this.settings.lockMs, runs: action.runs,
+      lockUntilMs: nowMs + this.settings.lockMs, runs: action.runs, fence: (looked.found?.record.claims ?? 0) + 1,
     };
     let won = false;
     try {
@@ -205,11 +213,17 @@ class ToolWorker implements Worker {
   }
 
   #start(request: ToolRequest, tool: Tool, claim: ClaimedTry, how: { reconcile: boolean; ttlSeconds: number }): void {
-    this.#detach(this.#publisher.announce(claimOf(request, claim)));
+    const silence = new AbortController();
+    this.#detach(this.#announceUnless(silence.signal, claimOf(request, claim)));
     this.#detach(runClaimed({
       ...this.deps, settings: this.settings, publisher: this.#publisher, execute, stop: this.#stopTools.signal, end: this.#end.signal,
-      released: () => { this.#running -= 1; }, later: (work) => { this.#detach(work); },
+      released: () => { this.#running -= 1; silence.abort(); }, later: (work) => { this.#detach(work); },
     }, { request, tool, claim, ...how }));
+  }
+
+  async #announceUnless(ended: AbortSignal, claim: ToolClaim): Promise<void> {
+    await pause(this.deps.clock, this.settings.announceAfterMs, ended);
+    if (!ended.aborted) await this.#publisher.announce(claim);
   }
 
   async #deadLetter(text: string, received: Readable, refusal: Refusal): Promise<void> {

@@ -8,7 +8,7 @@ import { eventsOf, type Docket } from "./docket.js";
 export interface FoldReport { readonly sessions: number; readonly entries: number; readonly problems: readonly string[] }
 
 /** fold(journal) = state for every session in the store (by default the data folder's SQLite file), by a process that is not Docket's. */
-export function foldCheck(docket: Docket, store = join(docket.dataDir, "state", "sessions.db")): FoldReport {
+export function foldCheck(docket: Pick<Docket, "dataDir">, store = join(docket.dataDir, "state", "sessions.db")): FoldReport {
   const output = execFileSync(process.execPath, [join(REPO_ROOT, "test/support/fold-check.mjs"), store], { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
   return JSON.parse(output) as FoldReport;
 }

@@ -8,8 +8,8 @@ import { startPostgres } from "./tools/postgres.js";
 
 export interface TestDatabase { readonly address: string; readonly version: string; drop(): Promise<void> }
 
-export async function createDatabase(): Promise<TestDatabase> {
-  const server = await startPostgres();
+export async function createDatabase(options: { readonly durable?: boolean } = {}): Promise<TestDatabase> {
+  const server = await startPostgres(options);
   const name = `docket_test_${randomUUID().replaceAll("-", "")}`;
   const [row] = await asAdmin(server.address, "SHOW server_version");
   await asAdmin(server.address, `CREATE DATABASE ${name}`);

@@ -26,6 +26,8 @@ export class MemoryKeyValue implements KeyValue {
   readonly items = new Map<string, { value: string; etag: string }>();
   /** Throws on the next calls while true. */
   down = false;
+  /** Calls that met the store down. */
+  refused = 0;
   /** Runs between a reader's read and its write, to play another replica. */
   beforeTransact: ((operations: readonly KeyValueOperation[]) => Promise<void>) | undefined;
   reads = 0;
@@ -58,7 +60,11 @@ export class MemoryKeyValue implements KeyValue {
     return "committed";
   }
 
-  #assertUp(): void { if (this.down) throw new Problem("store_unavailable", "the store is down (test)"); }
+  #assertUp(): void {
+    if (!this.down) return;
+    this.refused += 1;
+    throw new Problem("store_unavailable", "the store is down (test)");
+  }
 }
 
 class FakePublisher implements TaskPublisher {

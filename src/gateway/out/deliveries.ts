@@ -12,7 +12,7 @@ import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { inboxKeyOf } from "../in/accept.js";
 import type { Lanes } from "../lanes.js";
-import type { DeadLetters, Inbox } from "../ports.js";
+import type { DeadEvent, DeadLetters, Inbox } from "../ports.js";
 import type { Feeds } from "./feeds.js";
 
 export interface DeliveryDeps {
@@ -25,22 +25,24 @@ export interface DeliveryDeps {
 }
 
 /** Whose event it was. */
-interface Receipt { readonly actorId: string; readonly key: string }
+interface Receipt { readonly actorId: string; readonly key: string; readonly rev: number; readonly dead?: DeadEvent }
 
-/** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
+/** One delivery of `responses`. Throws what is a failure of the way (an unreadable message that cannot be dead-lettered): the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
-  let receipt: Receipt | undefined;
+  let receipt: Receipt;
   try {
     receipt = readReceipt(parseEnvelope(text));
   } catch (error) {
     await deps.deadLetters.record(unreadable(deps, text, error));
     return "SUCCESS";
   }
-  if (receipt === undefined) return "SUCCESS"; // a type of a newer version
-  const rowKey = inboxKeyOf(receipt.actorId, receipt.key);
-  await deps.inbox.remove(rowKey);
-  deps.lanes.leave(receipt.actorId, rowKey);
-  deps.feeds.advance(receipt.actorId);
+  const row = inboxKeyOf(receipt.actorId, receipt.key);
+  // A removal is not waited for: a row that stays behind is published once more, and the session says again that it has it.
+  if (receipt.dead === undefined) deps.inbox.remove(row).catch((error: unknown) => { deps.logger.warn({ ...errorFields(error) }, "an inbox row was not removed; the sweeper will find it"); });
+  else await deps.inbox.bury(row, receipt.dead);
+  deps.lanes.leave(receipt.actorId, row);
+  if (receipt.dead === undefined) deps.feeds.reached(receipt.actorId, receipt.rev);
+  else deps.feeds.look(receipt.actorId);
   return "SUCCESS";
 }
 
@@ -49,8 +51,8 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger"
   try {
     const envelope = parseEnvelope(text);
     if (envelope.type === LIVE_ADVANCED) {
-      for (const { actorId } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
-        deps.feeds.advance(actorId);
+      for (const { actorId, rev, entry } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
+        deps.feeds.advance(actorId, rev, entry);
         deps.lanes.look(actorId).catch((error: unknown) => { deps.logger.debug({ actorId, ...errorFields(error) }, "the inbox could not be asked; the sweeper does it"); });
       }
     }
@@ -61,10 +63,13 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger"
   return "SUCCESS";
 }
 
-function readReceipt(envelope: Envelope): Receipt | undefined {
-  if (envelope.type === EVENT_ACCEPTED) return EventAccepted.parse(JSON.parse(envelope.data));
+function readReceipt(envelope: Envelope): Receipt {
+  if (envelope.type === EVENT_ACCEPTED) {
+    const { actorId, key, rev, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
+    return { actorId, key, rev, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
+  }
   if (envelope.type === RUN_ENDED) return RunEndedMessage.parse(JSON.parse(envelope.data));
-  return undefined;
+  throw new Problem("unknown_type", `${envelope.type} is neither a receipt nor a run's end that this version knows`);
 }
 
 function unreadable(deps: DeliveryDeps, text: string, error: unknown): DeadLetter {

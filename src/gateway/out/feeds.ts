@@ -1,22 +1,27 @@
 /**
  * Owns: what wakes streams, and how many reads they cost. One feed per session that is being watched: hints of the live
- * topic and a slow, adaptive poll wake its streams; reads of the same place at the same time are one read, so that a
+ * topic (most bring the entry along) and a slow, adaptive poll wake its streams; reads of the same place at the same time are one read, so that a
  * thousand watchers of a session cost what one costs.
  *
  * F1 a hint is never lost on a stream: a read that began before the hint is not shared with a stream that it woke.
  * F2 a feed without streams does not exist: no timer, no memory.
  */
 import type { JournalPage } from "../../contracts/api.js";
+import type { JournalEntry } from "../../contracts/journal.js";
 import type { LiveDelta } from "../../contracts/messages.js";
 import type { Sessions } from "../ports.js";
 
+/** Why a stream is woken: the journal reaches `rev`, whose entry may have come along; or nothing is known, and it should look. */
+export interface News { readonly rev?: number; readonly entry?: JournalEntry }
+
 export interface FeedListener {
-  /** There may be more to read. */
-  readonly wake: () => void;
+  readonly wake: (news: News) => void;
   readonly delta: (delta: LiveDelta) => void;
 }
 
 export interface FeedOptions { readonly pollMs: number; readonly pollCapMs: number; readonly pageSize: number }
+
+const HINT_PATIENCE_MS = 200;
 
 interface Feed {
   readonly listeners: Set<FeedListener>;
@@ -54,12 +59,24 @@ export class Feeds {
     };
   }
 
-  /** A hint that the session's journal grew. */
-  advance(actorId: string): void {
+  /** A hint that the session's journal has grown to `rev`, and perhaps by what. */
+  advance(actorId: string, rev: number, entry?: JournalEntry): void {
     const feed = this.#feeds.get(actorId);
     if (feed === undefined) return;
     this.#quicken(actorId, feed);
-    wakeAll(feed);
+    wakeAll(feed, entry === undefined ? { rev } : { rev, entry });
+  }
+
+  /** The same, said by a channel that loses nothing. The hint usually comes too, and brings more, so it is given a moment. */
+  reached(actorId: string, rev: number): void {
+    if (!this.#feeds.has(actorId)) return;
+    setTimeout(() => { this.advance(actorId, rev); }, HINT_PATIENCE_MS).unref();
+  }
+
+  /** Something about the session is new that its journal does not say. */
+  look(actorId: string): void {
+    const feed = this.#feeds.get(actorId);
+    if (feed !== undefined) wakeAll(feed, {});
   }
 
   delta(delta: LiveDelta): void {
@@ -77,7 +94,7 @@ export class Feeds {
   #poll(actorId: string, feed: Feed): void {
     feed.pollMs = Math.min(feed.pollMs * 1.5, this.options.pollCapMs);
     feed.timer = setTimeout(() => { this.#poll(actorId, feed); }, feed.pollMs);
-    wakeAll(feed);
+    wakeAll(feed, {});
   }
 
   /** Something happens: poll at the short pace again, from now on. */
@@ -99,7 +116,7 @@ export class Feeds {
   }
 }
 
-function wakeAll(feed: Feed): void {
+function wakeAll(feed: Feed, news: News): void {
   feed.reads.clear(); // F1
-  for (const listener of feed.listeners) listener.wake();
+  for (const listener of feed.listeners) listener.wake(news);
 }

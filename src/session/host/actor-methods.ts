@@ -9,9 +9,12 @@ import { Problem } from "../../contracts/problems.js";
 import { SESSION_CHANNELS, type Deliveries } from "./deliveries.js";
 import type { SessionService } from "./service.js";
 
-type Methods = Record<string, (actorId: string, body: unknown) => Promise<object>>;
+type Method = (actorId: string, body: unknown) => Promise<object>;
+type Methods = Record<string, Method> & { readonly deliver: Method };
 
 const Deliver = z.object({ key: z.string(), channel: z.enum(SESSION_CHANNELS), text: z.string(), tenant: z.string(), sessionId: z.string() });
+const OutcomeOf = z.object({ key: z.string() });
+const DecisionOf = z.object({ decisionId: z.string() });
 const Page = z.object({ afterRev: z.number().int().min(0).default(0), limit: z.number().int().min(1).max(1000).default(100) });
 
 export function actorMethods(service: SessionService, deliveries: Deliveries, actorKey: string): Methods {
@@ -32,8 +35,8 @@ export function actorMethods(service: SessionService, deliveries: Deliveries, ac
       const { afterRev, limit } = Page.parse(body);
       return { page: await service.reads.journal(actorId, afterRev, limit) ?? null };
     }),
-    readOutcome: (actorId, body) => answering(body, async () => ({ outcome: await service.reads.outcome(actorId, z.object({ key: z.string() }).parse(body).key) })),
-    readDecision: (actorId, body) => answering(body, async () => ({ outcome: await service.reads.decision(actorId, z.object({ decisionId: z.string() }).parse(body).decisionId) })),
+    readOutcome: (actorId, body) => answering(body, async () => ({ outcome: await service.reads.outcome(actorId, OutcomeOf.parse(body).key) })),
+    readDecision: (actorId, body) => answering(body, async () => ({ outcome: await service.reads.decision(actorId, DecisionOf.parse(body).decisionId) })),
   };
 }
 
@@ -49,6 +52,6 @@ async function answering(body: unknown, run: () => Promise<object>): Promise<obj
 }
 
 function tokenOf(body: unknown): { token?: string } {
-  const parsed = z.object({ token: z.string() }).safeParse(body);
-  return parsed.success ? { token: parsed.data.token } : {};
+  const token = (body as { token?: unknown } | null | undefined)?.token;
+  return typeof token === "string" ? { token } : {};
 }

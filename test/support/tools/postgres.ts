@@ -14,8 +14,8 @@ export function hasPostgres(): boolean {
   return process.env["DOCKET_TEST_POSTGRES"] !== undefined || binaries() !== undefined;
 }
 
-/** Address of an empty database with all rights, and its end. */
-export async function startPostgres(): Promise<{ address: string; stop: () => void }> {
+/** Address of an empty database with all rights, and its end. `durable`: with fsync, as in production. */
+export async function startPostgres({ durable = false }: { readonly durable?: boolean } = {}): Promise<{ address: string; stop: () => void }> {
   const given = process.env["DOCKET_TEST_POSTGRES"];
   if (given !== undefined) return { address: given, stop: () => undefined };
   const bin = binaries();
@@ -34,7 +34,7 @@ export async function startPostgres(): Promise<{ address: string; stop: () => vo
     execFileSync(asRoot ? "runuser" : command[0]!, asRoot ? ["-u", "postgres", "--", ...command] : command.slice(1), { stdio: "ignore", cwd: tmpdir() });
   };
   run("initdb", ["-D", join(home, "data"), "-U", "docket", "-A", "trust", "--no-sync"]);
-  run("pg_ctl", ["-D", join(home, "data"), "-w", "-l", join(home, "log"), "-o", `-p ${String(port)} -k ${home} -c listen_addresses=127.0.0.1 -c fsync=off`, "start"]);
+  run("pg_ctl", ["-D", join(home, "data"), "-w", "-l", join(home, "log"), "-o", `-p ${String(port)} -k ${home} -c listen_addresses=127.0.0.1 -c fsync=${durable ? "on" : "off"}`, "start"]);
   return {
     address: `postgres://docket@127.0.0.1:${String(port)}/postgres`,
     stop: () => {

@@ -305,9 +305,11 @@ describe("reads and cancel", () => {
 
   it("tells an event's outcome", async () => {
     const { json } = await post(gw, "/v1/prompts", { text: "a", sessionId: "ord-1" });
-    expect(await (await get(accepted(json).links.outcome)).json()).toEqual({ state: "unknown" });
+    const { runId } = json;
+    expect(await (await get(accepted(json).links.outcome)).json()).toEqual({ state: "accepted", runId });
     gw.sessions.outcomes.set(`${actorIdOf("acme", "ord-1")}/${accepted(json).eventKey}`, { state: "ended", outcome: "completed" });
     expect(await (await get(accepted(json).links.outcome)).json()).toMatchObject({ outcome: "completed" });
+    expect(await (await get(`/v1/sessions/ord-1/events/${"0".repeat(32)}`)).json()).toEqual({ state: "unknown" });
     expect((await get("/v1/sessions/ord-1/events/nonsense")).status).toBe(422);
   });
 

@@ -19,7 +19,7 @@ describe("feeds", () => {
     void one.feed.read(5);
     void two.feed.read(5);
     expect(asked).toHaveLength(1);
-    feeds.advance("a");
+    feeds.advance("a", 6);
     void two.feed.read(5);
     void one.feed.read(5);
     expect(asked).toHaveLength(2);
@@ -39,7 +39,7 @@ describe("feeds", () => {
     two.feed.close();
     two.feed.close();
     expect(feeds.size).toBe(0);
-    feeds.advance("a");
+    feeds.advance("a", 6);
     feeds.delta({ actorId: "a", runId: "r", step: 1, attempt: 1, index: 0, text: "" });
     expect(feeds.size).toBe(0);
   });

@@ -150,7 +150,7 @@ describe("what is malformed becomes a dead letter with its bytes, and is acked",
     ["no CloudEvent", "{\"a\":1}", "unreadable", "not_a_cloudevent"],
     ["too large", `{"a":"${"x".repeat(300_000)}"}`, "unreadable", "payload_too_large"],
     ["nested too deeply", "[".repeat(1000), "unreadable", "not_json"],
-    ["another type", eventOf(good, { type: "com.docket.tool.completed.v1" }), "tool_request", "validation_failed"],
+    ["another type", eventOf(good, { type: "com.docket.tool.completed.v1" }), "tool_request", "unknown_type"],
     ["a field missing", eventOf({ ...good, callId: undefined }), "tool_request", "validation_failed"],
     ["a call id that is no key", eventOf({ ...good, callId: "../../x||y" }), "tool_request", "validation_failed"],
     ["data null", eventOf(null as never), "tool_request", "validation_failed"],
@@ -165,7 +165,7 @@ describe("what is malformed becomes a dead letter with its bytes, and is acked",
     const store = new MemoryCallStore();
     const reach = { create: store.create.bind(store), replace: store.replace.bind(store), read: async () => ({ record: CallRecord.parse({ v: 2 }), etag: "1" }) };
     const newer = harness([tool], { reach });
-    expect(await deliver(newer.worker(), requestFor(newer.clock))).toBe("SUCCESS");
+    expect(await deliver(newer.worker(), requestFor(newer.clock, { request: { publication: 2 } }))).toBe("SUCCESS");
     expect(effects()).toBe(0);
     expect(newer.letters).toMatchObject([{ kind: "tool_request", reason: "internal", callId: "call_1" }]);
   });

@@ -17,8 +17,10 @@ describe("a request is run once", () => {
     const worker = h.worker();
     expect(await deliver(worker, requestFor(h.clock))).toBe("SUCCESS");
     expect(worker.running()).toBe(1);
-    expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
     expect(h.store.history.at(-1)?.record.tries).toMatchObject([{ state: "claimed", lockUntilMs: h.clock.nowMs() + 12_000 }]);
+    expect([h.results, h.claims]).toEqual([[], []]);
+    await h.clock.advance(1_000);
+    expect(h.claims).toMatchObject([{ callId: "call_1", try: 1, worker: "w1" }]);
     expect(h.results).toEqual([]);
     finish({ refunded: "ord-1" });
     await flush();
@@ -26,6 +28,14 @@ describe("a request is run once", () => {
     expect(h.results).toMatchObject([{ outcome: "succeeded", output: "{\"refunded\":\"ord-1\"}", truncated: false, try: 1 }]);
     expect(worker.running()).toBe(0);
     expect(h.clock.pending()).toBe(0);
+  });
+
+  it("a run that ends soon is not announced: its result says it all", async () => {
+    const { tool } = countingTool();
+    const h = harness([tool]);
+    await deliver(h.worker(), requestFor(h.clock));
+    await h.clock.advance(10_000);
+    expect([h.results.length, h.claims.length]).toEqual([1, 0]);
   });
 
   it("signs the result over session, call, try, outcome and output", async () => {
@@ -72,6 +82,7 @@ describe("a request is run once", () => {
     const { tool } = countingTool({ run: never });
     const h = harness([tool]);
     await deliver(h.worker("w1"), requestFor(h.clock));
+    await h.clock.advance(1_000);
     await deliver(h.worker("w2"), requestFor(h.clock));
     expect(h.claims.map((claim) => claim.worker)).toEqual(["w1", "w1"]);
     expect(h.store.history).toHaveLength(1);
