@@ -11,6 +11,9 @@ import { quantile } from "./turns.js";
 
 export interface TableResult { readonly table: readonly Record<string, string | number>[]; readonly sent: readonly Sent[]; readonly failures: readonly string[] }
 
+const DECIDE_AGAIN_MS = 5_000;
+const GIVE_UP_MS = 60_000;
+
 const sorted = (values: readonly number[]): number[] => [...values].sort((a, b) => a - b);
 const round = (value: number): number => Math.round(value * 10) / 10;
 
@@ -57,15 +60,18 @@ export async function measureApprovals(rig: Rig, options: BenchOptions): Promise
   const tookMs: number[] = [];
   await inParallel(16, items, async (item) => {
     const decidedMs = performance.now();
-    const reply = await fetch(`${rig.console}/v1/approvals/${item.pending.record.approvalId}/decisions`, {
-      method: "POST", headers: { authorization: `Bearer ${rig.test.stack.apiKey}`, "content-type": "application/json" },
-      body: JSON.stringify({ kind: "approve", version: item.pending.record.version, argsDigest: item.pending.record.argsDigest }),
-    });
-    if (reply.status !== 200) { failures.push(`${item.pending.sessionId}: the console answered ${String(reply.status)} ${await reply.text()}`); return; }
-    tookMs.push(await rig.outside.effectOf(item.pending.sessionId) - decidedMs);
+    const atMs = await eventually(`the effect of ${item.pending.sessionId}`, async () => {
+      const known = rig.outside.effects.get(item.pending.sessionId)?.atMs;
+      if (known === undefined) await approve(rig, item);
+      return await Promise.race([rig.outside.effectOf(item.pending.sessionId), later(DECIDE_AGAIN_MS)]);
+    }, GIVE_UP_MS).catch((error: unknown) => { failures.push(String(error)); });
+    if (atMs !== undefined) tookMs.push(atMs - decidedMs);
   });
   const seconds = (performance.now() - startedMs) / 1000;
-  for (const { sent, ended } of said) if ((await ended) !== "completed") failures.push(`${sent.turn} did not complete`);
+  for (const { sent, ended } of said) {
+    const outcome = await Promise.race([ended, later(GIVE_UP_MS)]);
+    if (outcome !== "completed") failures.push(`${sent.turn} ended ${outcome ?? "not at all"}`);
+  }
   await users.close();
   const times = sorted(tookMs);
   return {
@@ -85,10 +91,19 @@ export async function measureIdle(rig: Rig, options: BenchOptions): Promise<Tabl
   const table = [memory("one parked session")];
   await seedCopies(rig, "idle", count);
   table.push(memory(`${String(count)} parked sessions`));
-  await settled();
+  await later(60_000);
   table.push(memory("a minute later"));
   await users.close();
   return { table, sent: [], failures };
+}
+
+/** As a person would: whatever the console answers, whoever sees nothing happen clicks again. */
+async function approve(rig: Rig, { pending: { record } }: ApprovalListItem): Promise<void> {
+  const reply = await fetch(`${rig.console}/v1/approvals/${record.approvalId}/decisions`, {
+    method: "POST", headers: { authorization: `Bearer ${rig.test.stack.apiKey}`, "content-type": "application/json" },
+    body: JSON.stringify({ kind: "approve", version: record.version, argsDigest: record.argsDigest }),
+  });
+  await reply.arrayBuffer();
 }
 
 async function openApprovals(rig: Rig): Promise<ApprovalListItem[]> {
@@ -109,4 +124,4 @@ async function inParallel<T>(width: number, items: readonly T[], work: (item: T)
   }));
 }
 
-function settled(): Promise<void> { return new Promise((resolve) => { setTimeout(resolve, 60_000); }); }
+function later(ms: number): Promise<undefined> { return new Promise((resolve) => { setTimeout(resolve, ms); }); }
