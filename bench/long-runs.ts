@@ -124,4 +124,4 @@ async function inParallel<T>(width: number, items: readonly T[], work: (item: T)
   }));
 }
 
-function later(ms: number): Promise<undefined> { return new Promise((resolve) => { setTimeout(resolve, ms); }); }
+function later(ms: number): Promise<undefined> { return new Promise((resolve) => { setTimeout(() => { resolve(undefined); }, ms); }); }

@@ -38,6 +38,9 @@ const OTHER_VARIABLES = [
     ["DOCKET_KAFKA_CA_CERT", "Certificate authority of Kafka, PEM"],
     ["DOCKET_POSTGRES_URL", "PostgreSQL of the profiles that keep state there (`rabbitmq`, `nats`, `production`). Goes to the sidecars only"],
   ] },
+  { title: "Tests", text: "Never set these outside tests.", rows: [
+    ["DOCKET_FAULT_FILE", "File that arms a fault point: the process kills itself there (`src/platform/faults.ts`, [chaos.md](chaos.md))"],
+  ] },
   { title: "The `docket` command", text: "See [cli.md](cli.md) for the order in which it looks.", rows: [
     ["DOCKET_GATEWAY_URL", "Address of the gateway; default `http://127.0.0.1:7300`"],
     ["DOCKET_API_KEY", "The API key itself"],

@@ -54,6 +54,11 @@ export interface ToolContext {
   /** Give this to the outside system: the same for every try of this call. */
   readonly idempotencyKey: string;
   readonly try: number;
+  /**
+   * Grows with every claim of this call. Write it with the effect, and refuse an effect under an older one than was written: a worker
+   * that stood still for longer than its lock then cannot bring about what a newer one has denied (examples/ledger-tool).
+   */
+  readonly fence: number;
   /** Aborted at the deadline. */
   readonly signal: AbortSignal;
   /** Per-session scratch folder. */
@@ -82,7 +87,7 @@ export interface ToolDefinition<S extends z.ZodType = z.ZodType> {
   readonly defaultVerdict?: "allow" | "ask" | "deny";
   /** Gives what the model is to see: a text, or a value that is shown as JSON; at once or as a promise. Failures: throw ToolFailure. */
   readonly run: (args: z.output<S>, context: ToolContext) => unknown;
-  /** Asked when a run ended without a word. Must have no effects itself. */
+  /** Asked when a run ended without a word. Must have no effect itself, but for its fence. */
   readonly reconcile?: (args: z.output<S>, context: ToolContext) => Reconciled | Promise<Reconciled>;
 }
 

@@ -4,7 +4,9 @@ import type { ProblemDocument } from "../contracts/problems.js";
 export const EXIT = {
   ok: 0, failed: 1, usage: 2, notFound: 3, conflict: 4, notAllowed: 5, invalid: 6, unreachable: 7,
   /** It worked, and what it found is not what was hoped for: a run that failed, a doctor with findings. */
-  negative: 8, timeout: 124, interrupted: 130,
+  negative: 8,
+  /** The event was accepted and no session took it: it is in the dead letters. */
+  deadLettered: 9, timeout: 124, interrupted: 130,
 } as const;
 export type ExitCode = (typeof EXIT)[keyof typeof EXIT];
 

@@ -11,7 +11,7 @@ import type { StoryEntry } from "./story.js";
 
 const Entry = z.object({ rev: z.number(), atMs: z.number(), events: z.array(z.unknown()) });
 const Delta = z.object({ runId: z.string(), step: z.number(), text: z.string() });
-const End = z.object({ runId: z.string(), outcome: z.string(), code: z.string().optional() });
+const End = z.object({ runId: z.string(), outcome: z.string(), code: z.string().optional(), deadLetterId: z.string().optional() });
 
 export interface StreamSink {
   journal(entry: StoryEntry): "go on" | "stop";

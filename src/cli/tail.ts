@@ -24,6 +24,7 @@ export async function tailSession(context: CliContext, sessionId: string, option
   }, printer.format === "table" && printer.colors.isColorSupported);
   const end = await followSession(context.gateway, { sessionId, afterRev: options.afterRev, runId: target.runId, timeoutMs: context.timeoutMs, interrupted: io.interrupted }, sink);
   if (end === "timeout") throw timedOut(`session ${sessionId} went on`);
+  if (end !== "stopped" && end.deadLetterId !== undefined) sayDead(context, end.code, end.deadLetterId);
   return outcomeCode(end === "stopped" ? (seen.outcome ?? restRev?.lastOutcome) : end.outcome);
 }
 
@@ -40,8 +41,10 @@ export async function followRun(context: CliContext, sessionId: string, runId: s
   const end = await followSession(context.gateway, { sessionId, afterRev: 0, runId, timeoutMs: context.timeoutMs, interrupted: io.interrupted }, sink);
   if (end === "timeout") throw timedOut(`run ${runId} has not ended`);
   const outcome = end === "stopped" ? "unknown" : end.outcome;
-  printer.one({ sessionId, runId, outcome, text: answer }, () => `${visible(answer)}\n`);
-  if (outcome !== "completed") printer.say(`the run ended ${outcome}${end !== "stopped" && end.code !== undefined ? ` (${end.code})` : ""}`);
+  const deadLetterId = end === "stopped" ? undefined : end.deadLetterId;
+  printer.one({ sessionId, runId, outcome, text: answer, ...(deadLetterId === undefined ? {} : { deadLetterId }) }, () => (deadLetterId === undefined ? `${visible(answer)}\n` : ""));
+  if (deadLetterId !== undefined) sayDead(context, end === "stopped" ? undefined : end.code, deadLetterId);
+  else if (outcome !== "completed") printer.say(`the run ended ${outcome}${end !== "stopped" && end.code !== undefined ? ` (${end.code})` : ""}`);
   return outcomeCode(outcome);
 }
 
@@ -68,7 +71,12 @@ async function restOf(context: CliContext, sessionId: string): Promise<{ rev?: n
   return { rev: summary.rev, ...(lastOutcome === undefined ? {} : { lastOutcome }) };
 }
 
+function sayDead({ printer }: CliContext, code: string | undefined, deadLetterId: string): void {
+  printer.say(`the event never became a run (${code ?? "no reason given"}): docket dlq show ${deadLetterId}`);
+}
+
 function outcomeCode(outcome: string | undefined): ExitCode {
+  if (outcome === "dead_lettered") return EXIT.deadLettered;
   return outcome === undefined || outcome === "completed" ? EXIT.ok : EXIT.negative;
 }
 

@@ -11,10 +11,12 @@ import { errorFields } from "../platform/log.js";
 import { approvalRoutes } from "./api/approvals.js";
 import type { ApiContext } from "./api/context.js";
 import { deadLetterRoutes } from "./api/dead-letters.js";
+import { redriveRoutes } from "./api/redrive.js";
 import { sessionRoutes } from "./api/sessions.js";
 import type { ConsoleConfig } from "./config.js";
 import { createIntake, type Intake } from "./intake/intake.js";
 import { createProjector } from "./intake/projector.js";
+import { metricsRoute } from "./metrics.js";
 import { nudgeOverdue } from "./nudger.js";
 import type { ConsoleDeps } from "./ports.js";
 import { openReadModel } from "./read-model/database.js";
@@ -104,6 +106,8 @@ function publicAppOf(context: ApiContext): Express {
   sessionRoutes(app, context);
   approvalRoutes(app, context);
   deadLetterRoutes(app, context);
+  redriveRoutes(app, context);
+  metricsRoute(app, context);
   finishRoutes(app, deps.logger);
   return app;
 }

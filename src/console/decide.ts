@@ -9,6 +9,7 @@ import { sha256Hex } from "../contracts/ids.js";
 import { canonicalize } from "../contracts/json.js";
 import { Problem } from "../contracts/problems.js";
 import type { Authenticated } from "../platform/apikeys.js";
+import { faultPoint } from "../platform/faults.js";
 import { errorFields } from "../platform/log.js";
 import type { ConsoleConfig } from "./config.js";
 import { envelopeFor } from "./envelopes.js";
@@ -51,6 +52,7 @@ export async function carryDecision(deps: ConsoleDeps, config: ConsoleConfig, de
   if (before !== undefined) return { ...answer, ...before };
   const nowMs = deps.clock.nowMs();
   const jws = await deps.signer.sign(claimsOf(decision, decisionId, nowMs, config.decisionTtlMs));
+  faultPoint("before-decision");
   await deps.decisions.publish(envelopeFor({
     id: decisionId, type: DECISION_MADE, tenant: pending.tenant, sessionId: pending.sessionId, atMs: nowMs, by: decision.caller.principal, expiresAtMs: nowMs + config.decisionTtlMs,
     data: { tenant: pending.tenant, sessionId: pending.sessionId, actorId: pending.actorId, approvalId: pending.record.approvalId, decision: jws },

@@ -5,7 +5,7 @@
 import { z } from "zod";
 import { ApprovalRecord, PendingApproval } from "./decisions.js";
 import { JournalEntry, RunOutcome, SessionSummary } from "./journal.js";
-import { DeadLetter } from "./messages.js";
+import { DeadLetter, DeadLetterKind } from "./messages.js";
 import { DecisionKind } from "./tools.js";
 
 /** Actor method `readSession`. */
@@ -21,10 +21,13 @@ export type SessionView = z.infer<typeof SessionView>;
 export const JournalPage = z.object({ entries: z.array(JournalEntry), headRev: z.number().int() });
 export type JournalPage = z.infer<typeof JournalPage>;
 
-/** Actor method `readOutcome {key}` (event key) and `readDecision {decisionId}`. */
+/** How an event ends: as its run does, or `dead_lettered`: no session took it, and the letter has the reason. */
+export const EventEnd = z.enum([...RunOutcome.options, "dead_lettered"]);
+
+/** Actor method `readOutcome {key}` (event key) and `readDecision {decisionId}`. `unknown`: nobody has heard of the event. */
 export const EventOutcome = z.object({
   state: z.enum(["unknown", "accepted", "running", "ended"]),
-  runId: z.string().optional(), outcome: RunOutcome.optional(), code: z.string().optional(), rev: z.number().int().optional(),
+  runId: z.string().optional(), outcome: EventEnd.optional(), code: z.string().optional(), rev: z.number().int().optional(), deadLetterId: z.string().optional(),
 });
 export type EventOutcome = z.infer<typeof EventOutcome>;
 export const DecisionOutcome = z.object({ known: z.boolean(), verdict: z.string().optional(), rev: z.number().int().optional() });
@@ -75,8 +78,34 @@ export type ApprovalListItem = z.infer<typeof ApprovalListItem>;
 
 export const DeadLetterItem = z.object({
   letter: DeadLetter, state: z.enum(["dead", "redriven", "discarded"]), receivedAtMs: z.number(), redriveCount: z.number().int(),
+  /** Letters that died of the same thing share it. */
+  fingerprint: z.string().default(""),
 });
 export type DeadLetterItem = z.infer<typeof DeadLetterItem>;
+
+/** Dead letters of one fingerprint. `message` and the rest are those of the newest, `sampleId`. */
+export const DeadLetterGroup = z.object({
+  fingerprint: z.string(), kind: DeadLetterKind, reason: z.string(), app: z.string(), topic: z.string(), tool: z.string().optional(), message: z.string(), sampleId: z.string(),
+  count: z.number().int(), dead: z.number().int(), firstAtMs: z.number(), lastAtMs: z.number(),
+});
+export type DeadLetterGroup = z.infer<typeof DeadLetterGroup>;
+
+/** Which dead letters a bulk redrive means. Nothing given means all, and must be said by `all`. */
+export const RedriveFilter = z.strictObject({
+  kind: DeadLetterKind.optional(), reason: z.string().max(200).optional(), fingerprint: z.string().max(40).optional(), session: z.string().max(200).optional(),
+  sinceMs: z.number().int().min(0).optional(), untilMs: z.number().int().min(0).optional(),
+});
+/** Body of POST /v1/dead-letters/redrive: one page of a bulk redrive, the oldest letters first. */
+export const BulkRedriveRequest = z.strictObject({
+  reason: z.string().min(1).max(2000), dryRun: z.boolean().default(false), all: z.boolean().default(false), filter: RedriveFilter.prefault({}),
+  limit: z.number().int().min(1).max(500).default(100), cursor: z.string().max(2000).optional(),
+});
+/** `matched`: letters that were dead when this page began. `redriven`: of this page; with `dryRun` those that would have been. */
+export const BulkRedriveAnswer = z.object({
+  dryRun: z.boolean(), matched: z.number().int(), redriven: z.number().int(), byKind: z.record(z.string(), z.number().int()),
+  skipped: z.array(z.object({ deadLetterId: z.string(), code: z.string(), message: z.string() })), nextCursor: z.string().optional(),
+});
+export type BulkRedriveAnswer = z.infer<typeof BulkRedriveAnswer>;
 
 /** Every list: items and an opaque cursor where there is more. */
 export const pageOf = <T extends z.ZodType>(item: T) => z.object({ items: z.array(item), nextCursor: z.string().optional() });

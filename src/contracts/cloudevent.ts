@@ -52,16 +52,15 @@ export interface Envelope extends EnvelopeAttributes {
 
 /** Largest event the edge and the router take, in bytes of the structured JSON. */
 export const MAX_EVENT_BYTES = 256 * 1024;
+/** Largest message between Docket's own apps: a command that carries an event, as text within JSON. */
+export const MAX_COMMAND_BYTES = 4 * MAX_EVENT_BYTES;
 
 /**
- * Reads a structured CloudEvent. Unknown extensions are ignored, `data_base64` of JSON media types is decoded.
+ * Reads a structured CloudEvent of `limitBytes` at most. Unknown extensions are ignored, `data_base64` of JSON media types is decoded.
  * Throws Problem: `not_json`, `not_a_cloudevent`, `payload_too_large`.
  */
-export function parseEnvelope(text: string): Envelope {
-  if (Buffer.byteLength(text) > MAX_EVENT_BYTES) {
-    throw new Problem("payload_too_large", `the event has ${String(Buffer.byteLength(text))} bytes; the limit is ${String(MAX_EVENT_BYTES)}`,
-      { hint: "store the payload elsewhere and send a reference" });
-  }
+export function parseEnvelope(text: string, limitBytes = MAX_EVENT_BYTES): Envelope {
+  assertSize(text, limitBytes);
   let raw: unknown;
   try {
     raw = parseLossless(text);
@@ -69,6 +68,12 @@ export function parseEnvelope(text: string): Envelope {
     throw new Problem("not_json", `the event is not JSON: ${error instanceof Error ? error.message : String(error)}`, { cause: error });
   }
   return envelopeOf(raw);
+}
+
+/** Throws Problem `payload_too_large`. */
+export function assertSize(text: string, limitBytes: number): void {
+  const bytes = Buffer.byteLength(text);
+  if (bytes > limitBytes) throw new Problem("payload_too_large", `the event has ${String(bytes)} bytes; the limit is ${String(limitBytes)}`, { hint: "store the payload elsewhere and send a reference" });
 }
 
 /** The same for an already (losslessly) parsed value. Throws Problem `not_a_cloudevent`. */

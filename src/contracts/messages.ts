@@ -22,8 +22,14 @@ export type PromptReceived = z.infer<typeof PromptReceived>;
 export const SessionCancel = z.object({ runId: z.string().optional(), reason: z.string().max(2000).default("") });
 export type SessionCancel = z.infer<typeof SessionCancel>;
 
-/** Data of SESSION_REDRIVE: the dead event as a new one (new id, expiry, causation). */
-export const SessionRedrive = z.object({ deadLetterId: z.string(), event: z.string(), redrive: z.number().int().min(1), reason: z.string().max(2000).default("") });
+/**
+ * Data of SESSION_REDRIVE. A dead event comes as a new one (new id, expiry, causation). A dead tool result or decision is delivered
+ * again as it was: it is signed, so it proves itself, and the session takes it only if it still fits.
+ */
+export const SessionRedrive = z.object({
+  deadLetterId: z.string(), event: z.string(), redrive: z.number().int().min(1), reason: z.string().max(2000).default(""),
+  as: z.enum(["event", "tool_result", "decision"]).default("event"),
+});
 export type SessionRedrive = z.infer<typeof SessionRedrive>;
 
 export const EVENT_ACCEPTED = "com.docket.event.accepted.v1";
@@ -32,8 +38,9 @@ export const RUN_ENDED = "com.docket.run.ended.v1";
 /** Data of EVENT_ACCEPTED, the session's receipt: the gateway drops its inbox row on it. */
 export const EventAccepted = z.object({
   tenant: z.string(), sessionId: z.string(), actorId: z.string(), key: z.string(), runId: z.string().optional(), rev: z.number().int(),
-  /** `accepted`, `duplicate`, or the problem code of a refusal that was recorded as a dead letter. */
+  /** `accepted`, `duplicate`, or the problem code of a refusal: recorded in the journal, or as the dead letter that is named. */
   verdict: z.string(),
+  deadLetterId: z.string().optional(),
 });
 export type EventAccepted = z.infer<typeof EventAccepted>;
 
@@ -63,7 +70,7 @@ export const DEAD_LETTERED = "com.docket.deadletter.recorded.v1";
 export const DeadLetterKind = z.enum(["event", "tool_request", "tool_result", "decision", "journal", "approval", "unreadable"]);
 export type DeadLetterKind = z.infer<typeof DeadLetterKind>;
 
-/** Data of DEAD_LETTERED. `payload` is what arrived, byte for byte as text (base64 where it was not UTF-8). */
+/** Data of DEAD_LETTERED. `payload` is what arrived, byte for byte as text (base64 where it was not UTF-8). `gzip` (as base64): on the way only. */
 export const DeadLetter = z.object({
   deadLetterId: z.string(),
   kind: DeadLetterKind,
@@ -78,7 +85,7 @@ export const DeadLetter = z.object({
   /** Attributes of the dead event, where it was readable. */
   envelope: EnvelopeAttributes.partial().optional(),
   payload: z.string(),
-  payloadEncoding: z.enum(["utf8", "base64"]),
+  payloadEncoding: z.enum(["utf8", "base64", "gzip"]),
   firstFailedAtMs: z.number().int(), lastFailedAtMs: z.number().int(),
 });
 export type DeadLetter = z.infer<typeof DeadLetter>;

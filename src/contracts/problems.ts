@@ -11,6 +11,7 @@ export const PROBLEMS = {
   idempotency_key_reused: { status: 422, title: "The idempotency key was used for another request", retryable: false },
   not_json: { status: 400, title: "The body is not JSON", retryable: false },
   not_a_cloudevent: { status: 400, title: "The body is not a CloudEvent 1.0", retryable: false },
+  unknown_type: { status: 422, title: "This version of Docket does not know the event's type", retryable: false },
   reserved_type: { status: 403, title: "This event type is reserved for Docket itself", retryable: false },
   unauthenticated: { status: 401, title: "No valid credentials", retryable: false },
   forbidden: { status: 403, title: "Not allowed for this principal", retryable: false },

@@ -10,12 +10,11 @@ import type { Server } from "node:http";
 import express, { type Express, type NextFunction, type Request, type Response } from "express";
 import { CHANNELS, DEAD_LETTER_TOPIC, type ChannelName } from "../contracts/channels.js";
 import type { DeliveryStatus } from "../contracts/messages.js";
+import { faultPoint } from "../platform/faults.js";
 import { errorFields, type Logger } from "../platform/log.js";
 
-const ANSWERS: Readonly<Record<DeliveryStatus, string>> = { SUCCESS: '{"status":"SUCCESS"}', RETRY: '{"status":"RETRY"}', DROP: '{"status":"DROP"}' };
-
-/** Takes the raw text of one delivery. Throwing means RETRY. */
-export type DeliveryHandler = (text: string) => Promise<DeliveryStatus>;
+/** Takes the raw text of one delivery. Throwing means RETRY. Dead letters also bring their bytes where these are no text. */
+export type DeliveryHandler = (text: string, bytes?: Uint8Array) => Promise<DeliveryStatus>;
 
 export interface ListenerOptions {
   readonly host: string;
@@ -26,8 +25,10 @@ export interface ListenerOptions {
   readonly logger: Logger;
 }
 
-/** What daprd itself takes at most. */
-const BODY_LIMIT_BYTES = 4 * 1024 * 1024;
+/** Far above what any handler takes: those say why they refuse. */
+const BODY_LIMIT = "4mb";
+/** What is larger than the other limit ends here, and this is the last place. */
+const DEAD_LETTER_LIMIT = "48mb";
 
 /** Builds the app. Channel routes are mounted before anything that an actor host adds, so that no JSON parser eats their body (trap 12). */
 export function createListener(options: ListenerOptions): Express {
@@ -42,7 +43,8 @@ export function createListener(options: ListenerOptions): Express {
   app.use(tokenCheck(options.appToken));
   app.get("/dapr/subscribe", (_req, res) => { res.json(subscriptionList(options.subscriptions)); });
   for (const [name, handler] of Object.entries(options.subscriptions)) {
-    app.post(routeOf(name as ChannelName), deliver(name, name === "deadLetters" ? (text) => handler(unwrapRaw(text)) : handler, options.logger));
+    const last = name === "deadLetters";
+    app.post(routeOf(name as ChannelName), express.text({ type: () => true, limit: last ? DEAD_LETTER_LIMIT : BODY_LIMIT }), deliver(name, last ? (text) => handler(...unwrapRaw(text)) : handler, options.logger), tooLarge(name, last ? handler : undefined, options.logger));
   }
   return app;
 }
@@ -94,44 +96,50 @@ function subscriptionList(subscriptions: ListenerOptions["subscriptions"]): obje
   }));
 }
 
-/** The bytes of a raw delivery, which daprd wraps into an event of its own. */
-export function unwrapRaw(text: string): string {
+/** The text of a raw delivery, which daprd wraps into an event of its own; and its bytes, where the text does not say them. */
+export function unwrapRaw(text: string): [text: string, bytes?: Uint8Array] {
+  const wrapped = base64Of(text);
+  if (wrapped === undefined) return [text];
+  const bytes = Buffer.from(wrapped, "base64");
+  const plain = bytes.toString("utf8");
+  return Buffer.from(plain, "utf8").equals(bytes) ? [plain] : [plain, bytes];
+}
+
+function base64Of(text: string): string | undefined {
   try {
     const wrapper = JSON.parse(text) as { data_base64?: unknown } | null;
-    return typeof wrapper?.data_base64 === "string" ? Buffer.from(wrapper.data_base64, "base64").toString("utf8") : text;
+    return typeof wrapper?.data_base64 === "string" ? wrapper.data_base64 : undefined;
   } catch {
-    return text;
+    return undefined;
   }
+}
+
+/**
+ * A delivery beyond the limit would be repeated for ever (daprd takes an error for a failure of the way). DROP makes the sidecar
+ * hand it to the dead letters as it is; what is too large for those too is recorded by its size.
+ */
+function tooLarge(channel: string, lastPlace: DeliveryHandler | undefined, logger: Logger) {
+  return async (error: unknown, req: Request, res: Response, next: NextFunction): Promise<void> => {
+    if ((error as { type?: unknown }).type !== "entity.too.large") { next(error); return; }
+    const bytes = req.header("content-length") ?? "unknown";
+    logger.error({ channel, bytes }, "a delivery is too large to be read");
+    if (lastPlace === undefined) { res.json({ status: "DROP" }); return; }
+    res.json({ status: await lastPlace(`a message of ${bytes} bytes, too large to be kept`).catch(() => "RETRY" as const) });
+  };
 }
 
 function deliver(channel: string, handler: DeliveryHandler, logger: Logger) {
   return async (req: Request, res: Response): Promise<void> => {
     let status: DeliveryStatus = "RETRY";
     try {
-      const text = await bodyOf(req);
-      if (text === undefined) { res.status(413).json({ error: `more than ${BODY_LIMIT_BYTES} bytes` }); return; }
-      status = await handler(text);
+      status = await handler(typeof req.body === "string" ? req.body : "");
     } catch (error) {
       // A failure of the way, not of the event: the broker keeps it (DESIGN 3).
       logger.warn({ channel, ...errorFields(error) }, "delivery failed, the broker will repeat it");
     }
-    const answer = ANSWERS[status];
-    res.writeHead(200, { "content-type": "application/json", "content-length": answer.length }).end(answer);
+    faultPoint("before-ack");
+    res.json({ status });
   };
-}
-
-/** The whole body as text; undefined where it is too large. Rejects when the sidecar hangs up in the middle. */
-function bodyOf(req: Request): Promise<string | undefined> {
-  return new Promise((resolve, reject) => {
-    const chunks: Buffer[] = [];
-    let bytes = 0;
-    req.on("data", (chunk: Buffer) => {
-      bytes += chunk.length;
-      if (bytes <= BODY_LIMIT_BYTES) chunks.push(chunk);
-    });
-    req.on("end", () => { resolve(bytes > BODY_LIMIT_BYTES ? undefined : Buffer.concat(chunks).toString("utf8")); });
-    req.on("error", reject);
-  });
 }
 
 function tokenCheck(token: string | undefined) {

@@ -7,19 +7,22 @@
 import { z } from "zod";
 import { JournalEntry } from "../contracts/journal.js";
 import { Problem } from "../contracts/problems.js";
+import { faultPoint } from "../platform/faults.js";
 import type { DaprState, StateOperation } from "./state.js";
 
 /** Ledger rows outlive every redelivery: the horizon of the router plus a week. */
 const LEDGER_TTL_SECONDS = 37 * 24 * 3600;
 
-const LedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional() });
+const Refusal = z.object({ code: z.string(), message: z.string(), deadLetterId: z.string(), tries: z.number().int() });
+const StoredLedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional(), refusal: Refusal.optional() });
+interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string; readonly refusal?: z.infer<typeof Refusal> }
 
 export interface StoredTurn<State> {
   readonly actorId: string;
   readonly state: State;
   readonly documentEtag?: string;
   readonly entry: JournalEntry;
-  readonly ledger: readonly { readonly key: string; readonly row: { readonly rev: number; readonly runId?: string; readonly verdict?: string } }[];
+  readonly ledger: readonly { readonly key: string; readonly row: LedgerRow }[];
   readonly blobs: readonly { readonly key: string; readonly text: string }[];
 }
 
@@ -41,11 +44,11 @@ export class DaprSessionStore<State> {
     });
   }
 
-  async readLedger(actorId: string, key: string): Promise<{ rev: number; runId?: string; verdict?: string } | undefined> {
-    const item = await this.state.get(`seen:${actorId}:${key}`);
+  async readLedger(actorId: string, key: string): Promise<LedgerRow | undefined> {
+    const item = await this.state.get(ledgerKey(actorId, key));
     if (item === undefined) return undefined;
-    const { rev, runId, verdict } = LedgerRow.parse(JSON.parse(item.value));
-    return { rev, ...(runId === undefined ? {} : { runId }), ...(verdict === undefined ? {} : { verdict }) };
+    const { rev, runId, verdict, refusal } = StoredLedgerRow.parse(JSON.parse(item.value));
+    return { rev, ...(runId === undefined ? {} : { runId }), ...(verdict === undefined ? {} : { verdict }), ...(refusal === undefined ? {} : { refusal }) };
   }
 
   async readBlob(key: string): Promise<string | undefined> {
@@ -61,11 +64,24 @@ export class DaprSessionStore<State> {
     const operations: StateOperation[] = [
       { op: "put", key: journalKey(turn.actorId, turn.entry.rev), value: JSON.stringify(turn.entry), createOnly: true },
       { op: "put", key: `session:${turn.actorId}`, value: document, ...(turn.documentEtag === undefined ? {} : { etag: turn.documentEtag }) },
-      ...turn.ledger.map(({ key, row }): StateOperation => ({ op: "put", key: `seen:${turn.actorId}:${key}`, value: JSON.stringify(row), createOnly: true, ttlSeconds: LEDGER_TTL_SECONDS })),
+      ...turn.ledger.map(({ key, row }) => ledgerPut(turn.actorId, key, row)),
       ...turn.blobs.map(({ key, text }): StateOperation => ({ op: "put", key, value: JSON.stringify(text) })),
     ];
-    return await this.state.transact(operations);
+    faultPoint("before-commit");
+    const outcome = await this.state.transact(operations);
+    faultPoint("after-commit");
+    return outcome;
+  }
+
+  async refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict"> {
+    return await this.state.transact([ledgerPut(actorId, key, row)]);
   }
 }
+
+function ledgerPut(actorId: string, key: string, row: LedgerRow): StateOperation {
+  return { op: "put", key: ledgerKey(actorId, key), value: JSON.stringify(row), createOnly: true, ttlSeconds: LEDGER_TTL_SECONDS };
+}
+
+function ledgerKey(actorId: string, key: string): string { return `seen:${actorId}:${key}`; }
 
 function journalKey(actorId: string, rev: number): string { return `journal:${actorId}:${String(rev).padStart(12, "0")}`; }

@@ -7,7 +7,7 @@ import type { DeliveryStatus } from "../contracts/messages.js";
 import type { ApiKeys } from "../platform/apikeys.js";
 import type { Clock } from "../platform/clock.js";
 import { createHttpApp, finishRoutes, rawBody } from "../platform/http.js";
-import type { Logger } from "../platform/log.js";
+import { errorFields, type Logger } from "../platform/log.js";
 import type { GatewayConfig } from "./config.js";
 import type { AcceptDeps } from "./in/accept.js";
 import { cancelRoutes } from "./in/cancel.js";
@@ -19,6 +19,7 @@ import { handleLive, handleResponse, type DeliveryDeps } from "./out/deliveries.
 import { Feeds } from "./out/feeds.js";
 import { createAgentOf, readRoutes } from "./out/reads.js";
 import { StreamRoutes } from "./out/stream-route.js";
+import { Lanes } from "./lanes.js";
 import type { DeadLetters, Inbox, Router, Sessions, TaskPublisher } from "./ports.js";
 import { Sweeper } from "./sweeper.js";
 
@@ -44,6 +45,8 @@ export interface Gateway {
   sweep(): Promise<number>;
   /** What is open, for health pages and tests. */
   stats(): { readonly streams: number; readonly feeds: number };
+  /** Takes over what waits for its receipt. Before the first event is taken. Throws Problem `store_unavailable`. */
+  adopt(): Promise<void>;
   start(): void;
   /** Ends the sweeper and all streams. Close the listener after it. */
   stop(): Promise<void>;
@@ -58,17 +61,22 @@ const INDEX = {
 };
 
 export function createGateway(deps: GatewayDeps, config: GatewayConfig): Gateway {
-  const accept: AcceptDeps = { publisher: deps.publisher, inbox: deps.inbox, route: deps.route, clock: deps.clock, logger: deps.logger, config };
+  const lanes = new Lanes({
+    holds: (rowKey) => deps.inbox.holds(rowKey),
+    onFailure: (rowKey, error) => { deps.logger.warn({ rowKey, ...errorFields(error) }, "a publish failed; the sweeper repeats it"); },
+  });
+  const accept: AcceptDeps = { publisher: deps.publisher, inbox: deps.inbox, lanes, route: deps.route, clock: deps.clock, logger: deps.logger, config };
   const feeds = new Feeds(deps.sessions, config.stream);
-  const streams = new StreamRoutes({ sessions: deps.sessions, feeds, clock: deps.clock, logger: deps.logger, config: config.stream });
-  const sweeper = new Sweeper({ ...deps, config: config.sweep });
-  const deliveries: DeliveryDeps = { inbox: deps.inbox, deadLetters: deps.deadLetters, feeds, clock: deps.clock, logger: deps.logger };
+  const streams = new StreamRoutes({ sessions: deps.sessions, inbox: deps.inbox, feeds, clock: deps.clock, logger: deps.logger, config: config.stream });
+  const sweeper = new Sweeper({ ...deps, lanes, config: config.sweep });
+  const deliveries: DeliveryDeps = { inbox: deps.inbox, lanes, deadLetters: deps.deadLetters, feeds, clock: deps.clock, logger: deps.logger };
   return {
     publicApp: publicApp(deps, config, { accept, streams }),
     handleResponse: (text) => handleResponse(deliveries, text),
     handleLive: (text) => Promise.resolve(handleLive(deliveries, text)),
     sweep: () => sweeper.now(),
     stats: () => ({ streams: streams.size, feeds: feeds.size }),
+    adopt: () => sweeper.adopt(),
     start: () => { sweeper.start(); },
     stop: async () => {
       streams.stop();
@@ -88,7 +96,7 @@ function publicApp(deps: GatewayDeps, config: GatewayConfig, parts: { accept: Ac
   app.use("/v1", authenticated(deps.apiKeys, perAddress(config.rateLimit)), perPrincipal(config.rateLimit));
   app.use(eventRoutes({ accept: parts.accept, agentOf: createAgentOf(deps.sessions, deps.logger) }, body));
   app.use(cancelRoutes({ accept: parts.accept, sessions: deps.sessions }, body));
-  app.use(readRoutes(deps.sessions));
+  app.use(readRoutes(deps));
   app.use(parts.streams.router);
   finishRoutes(app, deps.logger);
   return app;

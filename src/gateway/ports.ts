@@ -63,10 +63,19 @@ export interface Remembered {
 /** Where `add` finds the event's idempotency key known, it writes nothing and gives back what is remembered. */
 export type AddResult = { readonly status: "added" } | { readonly status: "exists"; readonly remembered: Remembered };
 
+/** The outcome of an event that no session took. */
+export interface DeadEvent { readonly code: string; readonly deadLetterId: string }
+
 export interface Inbox {
   add(row: InboxRow, identity: { readonly key: string } & Remembered): Promise<AddResult>;
+  /** Whether an event has no receipt yet. */
+  holds(key: string): Promise<boolean>;
   /** Drops a row on its receipt. Dropping what is not there is fine. */
   remove(key: string): Promise<void>;
+  /** Drops a row whose event was dead-lettered, and remembers that in its place. Where there is no row nothing is remembered. */
+  bury(key: string, dead: DeadEvent): Promise<void>;
+  /** What is known here of an event: it waits for its receipt, or it is dead. Undefined once its session has it. */
+  find(key: string): Promise<"waiting" | DeadEvent | undefined>;
   /** Rows whose next publication is due, the oldest due first. */
   due(nowMs: number, limit: number): Promise<InboxRow[]>;
   /** Claims one more publication. False where the row is gone or another replica claimed it. */

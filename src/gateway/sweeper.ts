@@ -3,8 +3,9 @@
  * says that it has it. daprd can ack an event that no app ever got (DESIGN 7.10), so no ack is proof.
  *
  * Before a later publication the session is asked: if it knows the event, the receipt was lost and the row is dropped. An event
- * whose expiry passed long ago without any receipt is dead-lettered: its one outcome (I1, I9).
+ * whose expiry passed long ago without any receipt is dead-lettered: its one outcome (I1, I9), which the inbox then tells.
  */
+import type { EventOutcome } from "../contracts/api.js";
 import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../contracts/cloudevent.js";
 import { CHANNELS } from "../contracts/channels.js";
 import { actorIdOf, DEFAULT_TENANT, eventKeyOf, sha256Hex } from "../contracts/ids.js";
@@ -12,10 +13,12 @@ import type { DeadLetter } from "../contracts/messages.js";
 import type { Clock } from "../platform/clock.js";
 import { errorFields, type Logger } from "../platform/log.js";
 import type { GatewayConfig } from "./config.js";
-import type { DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
+import type { Lanes } from "./lanes.js";
+import type { DeadEvent, DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
 
 export interface SweepDeps {
   readonly inbox: Inbox;
+  readonly lanes: Pick<Lanes, "enter" | "leave" | "mayGo">;
   readonly publisher: TaskPublisher;
   readonly sessions: Pick<Sessions, "readOutcome">;
   readonly deadLetters: DeadLetters;
@@ -23,6 +26,9 @@ export interface SweepDeps {
   readonly logger: Logger;
   readonly config: GatewayConfig["sweep"];
 }
+
+/** More rows than this wait for receipts only when nobody takes events: then order has to wait for the sweeper, too. */
+const ADOPTED = 10_000;
 
 /** Publishes what is due; returns how many. Throws Problem `store_unavailable`. */
 async function sweep(deps: SweepDeps): Promise<number> {
@@ -48,14 +54,17 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   const envelope = parseEnvelope(row.envelopeText);
   // The claim comes first: of several replicas one publishes, and a crash in between only costs a pause.
   if (!(await deps.inbox.postpone(row, { publishedAtMs: nowMs, dueAtMs: nowMs + pauseMs(row.attempts + 1, deps.config) }))) return false;
-  const actorId = envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? "");
-  if (row.attempts > 1 && (await isKnown(deps, actorId, envelope))) {
-    await deps.inbox.remove(row.key);
+  const actorId = actorOf(envelope);
+  if (!(await deps.lanes.mayGo(actorId, row.key))) return false;
+  const known = row.attempts > 1 ? await outcomeOf(deps, actorId, envelope) : undefined;
+  if (known !== undefined && known.state !== "unknown") {
+    await settle(deps, actorId, row, known.deadLetterId === undefined ? undefined : { code: known.code ?? "", deadLetterId: known.deadLetterId });
     return false;
   }
   if (envelope.expirytime !== undefined && Date.parse(envelope.expirytime) + deps.config.giveUpAfterMs < nowMs) {
-    await deps.deadLetters.record(noReceipt(row, envelope, { actorId, nowMs }));
-    await deps.inbox.remove(row.key);
+    const letter = noReceipt(row, envelope, { actorId, nowMs });
+    await deps.deadLetters.record(letter);
+    await settle(deps, actorId, row, { code: letter.reason, deadLetterId: letter.deadLetterId });
     return false;
   }
   await deps.publisher.publish(envelope);
@@ -63,12 +72,20 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
   return true;
 }
 
-async function isKnown(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<boolean> {
+async function settle(deps: SweepDeps, actorId: string, row: InboxRow, dead: DeadEvent | undefined): Promise<void> {
+  if (dead === undefined) await deps.inbox.remove(row.key);
+  else await deps.inbox.bury(row.key, dead);
+  deps.lanes.leave(actorId, row.key);
+}
+
+function actorOf(envelope: Envelope): string { return envelope.partitionkey ?? actorIdOf(envelope.tenant ?? DEFAULT_TENANT, envelope.subject ?? ""); }
+
+async function outcomeOf(deps: SweepDeps, actorId: string, envelope: Envelope): Promise<EventOutcome | undefined> {
   try {
-    return (await deps.sessions.readOutcome(actorId, eventKeyOf(envelope.source, envelope.id))).state !== "unknown";
+    return await deps.sessions.readOutcome(actorId, eventKeyOf(envelope.source, envelope.id));
   } catch (error) {
     deps.logger.debug({ actorId, ...errorFields(error) }, "the session could not be asked; the event is published again");
-    return false;
+    return undefined;
   }
 }
 
@@ -90,6 +107,26 @@ export class Sweeper {
   #running: Promise<number> | undefined;
 
   constructor(private readonly deps: SweepDeps) {}
+
+  /** Takes over what an earlier process had accepted, so that new events of the same sessions queue up behind it. Throws Problem `store_unavailable`. */
+  async adopt(): Promise<void> {
+    const rows = await this.deps.inbox.due(Infinity, ADOPTED);
+    for (const row of rows.sort((a, b) => a.acceptedAtMs - b.acceptedAtMs)) {
+      try {
+        await this.#adoptRow(row);
+      } catch (error) {
+        this.deps.logger.warn({ rowKey: row.key, ...errorFields(error) }, "an inbox row could not be taken over; the sweeper looks at it when it is due");
+      }
+    }
+  }
+
+  /** The eldest of a session was published by that process, as far as anybody knows: the sweep says it again when it is due. */
+  async #adoptRow(row: InboxRow): Promise<void> {
+    const envelope = parseEnvelope(row.envelopeText);
+    let entering = true;
+    await this.deps.lanes.enter(actorOf(envelope), row.key, () => (entering ? Promise.resolve() : this.deps.publisher.publish(envelope)));
+    entering = false;
+  }
 
   start(): void {
     this.#timer ??= setInterval(() => {

@@ -41,14 +41,14 @@ export interface PlanInputs {
   readonly brokerConfig: string;
   readonly secrets: DataSecrets;
   readonly tokens: Readonly<Record<string, InstanceTokens>>;
-  readonly extraEnv: Readonly<Partial<Record<AppId | "all", Readonly<Record<string, string>>>>>;
+  readonly extraEnv: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly commands: Readonly<Partial<Record<AppId, readonly string[]>>>;
   readonly sidecarLogLevel: string;
   readonly env: NodeJS.ProcessEnv;
 }
 
-/** The instances to run: the run file's apps, `only` a part of them, `sessions` as often as asked. */
-export function chooseInstances(runFile: RunFile, only: readonly string[], sessionsReplicas: number): Instance[] {
+/** The instances to run: the run file's apps, `only` a part of them, each as often as asked (once where nothing is said). */
+export function chooseInstances(runFile: RunFile, only: readonly string[], replicas: Readonly<Partial<Record<AppId, number>>>): Instance[] {
   const unknown = only.find((name) => !runFile.apps.some((app) => app.appId === name));
   if (unknown !== undefined) {
     throw new LauncherError("OPTION_INVALID", `--only names the app "${unknown}", which ${runFile.path} does not have.`, `Known apps: ${runFile.apps.map((app) => app.appId).join(", ")}.`);
@@ -57,8 +57,7 @@ export function chooseInstances(runFile: RunFile, only: readonly string[], sessi
     const appId = APPS.find((known) => known === app.appId);
     if (appId === undefined) throw new LauncherError("RUN_FILE_INVALID", `${runFile.path} has an app "${app.appId}" that Docket does not know.`, `Expected app ids: ${APPS.join(", ")}.`);
     if (only.length > 0 && !only.includes(appId)) return [];
-    const copies = appId === "sessions" ? sessionsReplicas : 1;
-    return Array.from({ length: copies }, (_, index) => ({ name: index === 0 ? appId : `${appId}-${index + 1}`, appId, app }));
+    return Array.from({ length: replicas[appId] ?? 1 }, (_, index) => ({ name: index === 0 ? appId : `${appId}-${index + 1}`, appId, app }));
   });
 }
 
@@ -126,7 +125,7 @@ function appSpec(inputs: PlanInputs, instance: Instance): ProcessSpec {
     command: command === undefined || command === "node" ? process.execPath : command,
     args,
     cwd: instance.app.dir,
-    env: { ...appBaseEnv(instance.appId, inputs.env), ...withoutSidecarOnly(instance.app.env), ...appSettings(inputs, instance), ...inputs.extraEnv.all, ...inputs.extraEnv[instance.appId] },
+    env: { ...appBaseEnv(instance.appId, inputs.env), ...withoutSidecarOnly(instance.app.env), ...appSettings(inputs, instance), ...inputs.extraEnv["all"], ...inputs.extraEnv[instance.appId], ...(instance.name === instance.appId ? {} : inputs.extraEnv[instance.name]) },
     logFile: logFile(inputs, instance.name),
   };
 }

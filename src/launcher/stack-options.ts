@@ -27,9 +27,11 @@ export interface StackOptions {
   /** Component files of another place than components/<profile>. */
   readonly resources?: string;
   readonly sessionsReplicas?: number;
+  readonly toolsReplicas?: number;
   /** App ids to start; empty or missing means all. */
   readonly only?: readonly string[];
-  readonly extraEnv?: Readonly<Partial<Record<AppId | "all", Readonly<Record<string, string>>>>>;
+  /** By app id, by the name of one copy (`sessions-2`), or for `all`; the nearer wins. */
+  readonly extraEnv?: Readonly<Record<string, Readonly<Record<string, string>>>>;
   /** Another command for an app than dapr.yaml's (tests). */
   readonly commands?: Readonly<Partial<Record<AppId, readonly string[]>>>;
   /** `stop`: an unexpected death ends the stack (dev). `ignore`: it is only reported (tests). */
@@ -71,7 +73,7 @@ export async function prepareStack(options: StackOptions): Promise<Blueprint> {
   const resources = options.resources ?? join(root, "components", options.profile);
 
   const runFile = readRunFile(options.runFile ?? join(root, "dapr.yaml"));
-  const instances = chooseInstances(runFile, options.only ?? [], options.sessionsReplicas ?? 1);
+  const instances = chooseInstances(runFile, options.only ?? [], { sessions: options.sessionsReplicas ?? 1, tools: options.toolsReplicas ?? 1 });
   const components = readComponents(resources);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const left = await OrphanGuard.cleanUpLeftovers(dataDir);

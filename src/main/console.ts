@@ -31,7 +31,7 @@ await runApp("console", async ({ config, logger, onStop }) => {
   onStop("sidecar listener", await listenForSidecar(config, logger, {
     journal: (text) => ops.handleJournal(text),
     approvalsPending: (text) => ops.handleApprovalPending(text),
-    deadLetters: (text) => ops.handleDeadLetter(text),
+    deadLetters: (text, bytes) => ops.handleDeadLetter(text, bytes),
   }));
   const listening = await listen(ops.publicApp, { host: config.publicHost, port: config.publicPort ?? 7301 });
   onStop("public listener", { stop: () => listening.close() });

@@ -42,6 +42,7 @@ await runApp("gateway", async ({ config, logger, onStop }) => {
   onStop("sidecar listener", deliveries);
   // The inbox relies on create-only writes and etags as much as sessions do.
   await untilReady(() => probeFencing(inboxState, STATE_STORES.inbox, config.allowUnsafeStore));
+  await untilReady(() => gateway.adopt());
   const listening = await listen(gateway.publicApp, { host: config.publicHost, port: config.publicPort ?? 7300 });
   onStop("public listener", { stop: () => listening.close() });
   gateway.start();

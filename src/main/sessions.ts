@@ -26,6 +26,7 @@ import { signGrant, verifyDecision, verifyResult } from "../platform/signing.js"
 import type { SessionState } from "../session/core/state.js";
 import { actorMethods } from "../session/host/actor-methods.js";
 import { Deliveries } from "../session/host/deliveries.js";
+import { Refusals } from "../session/host/refusals.js";
 import { Router } from "../session/host/router.js";
 import { SessionService } from "../session/host/service.js";
 import { loadCatalog, loadModels } from "./catalog.js";
@@ -43,8 +44,9 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
   const signer = await loadSigner(keysDir, "sessions");
   const trust = await loadTrust(keysDir);
   const bus = new DaprBus(sidecar);
+  const store = new DaprSessionStore<SessionState>(state, upcast);
   const service = new SessionService({
-    host, store: new DaprSessionStore<SessionState>(state, upcast), bus, reminders: new DaprReminders(sidecar), heartbeats,
+    host, store, bus, reminders: new DaprReminders(sidecar), heartbeats,
     grantSigner: { sign: (claims) => signGrant(signer, claims) },
     decisions: { verify: (jws, nowMs) => verifyDecision(trust, jws, nowMs) },
     results: { verify: (jws, nowMs) => verifyResult(trust, jws, nowMs) },
@@ -52,10 +54,11 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
   });
   onStop("session service", service);
   const actorKey = config.sessionsActorKey ?? actorKeyFrom(config.dataDir);
-  const methods = actorMethods(service, new Deliveries(service), actorKey);
+  const refusals = new Refusals({ store, bus, deadLetters: service.deadLetters, clock: systemClock });
+  const methods = actorMethods(service, new Deliveries(service, refusals), actorKey);
   const here: { actors?: ActorHost } = {};
   const router = new Router({
-    catalog, deadLetters: service.deadLetters, logger, nowMs: () => systemClock.nowMs(),
+    catalog, deadLetters: service.deadLetters, refusals, logger, nowMs: () => systemClock.nowMs(),
     deliver: async (target, channel, text) => {
       const body = { key: actorKey, channel, text, tenant: target.tenant, sessionId: target.sessionId };
       // Four requests less than the way over the sidecar to where we are already.
@@ -129,9 +132,9 @@ function rateLedger(state: DaprState, limits: RateLimits): RateLedger {
   };
 }
 
-/** A stored document as this version reads it (I12). Version 1 is the only one so far. */
+/** A stored document as this version reads it (I12). Version 1 is the only one so far. Of a newer one no event is at fault: it waits for a host that can read it. */
 function upcast(document: unknown): SessionState {
   const version = (document as { v?: unknown } | null)?.v;
-  if (version !== 1) throw new Problem("internal", `a session document has version ${String(version)}; this build reads version 1`, { hint: "a newer Docket wrote it: run that version, or a newer one" });
+  if (version !== 1) throw new Problem("store_unavailable", `a session document has version ${String(version)}; this build reads version 1`, { hint: "a newer Docket wrote it: run that version, or a newer one" });
   return document as SessionState;
 }

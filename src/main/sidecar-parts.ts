@@ -5,6 +5,7 @@ import { Sidecar } from "../dapr/sidecar.js";
 import type { ChannelName } from "../contracts/channels.js";
 import { DEAD_LETTERED, type DeadLetter } from "../contracts/messages.js";
 import { required, type Config } from "../platform/config.js";
+import { packed } from "../platform/letter-parcel.js";
 import type { Stoppable } from "../platform/lifecycle.js";
 import type { Logger } from "../platform/log.js";
 
@@ -25,7 +26,7 @@ export async function listenForSidecar(config: Config, logger: Logger, subscript
 export function deadLettersOf(bus: DaprBus, app: string): { record(letter: DeadLetter): Promise<void> } {
   return {
     record: (letter) => bus.publish("deadLetters", {
-      specversion: "1.0", id: letter.deadLetterId, source: `docket://${app}`, type: DEAD_LETTERED, data: JSON.stringify(letter),
+      specversion: "1.0", id: letter.deadLetterId, source: `docket://${app}`, type: DEAD_LETTERED, data: JSON.stringify(packed(letter)),
       ...(letter.sessionId === undefined ? {} : { subject: letter.sessionId }),
     }),
   };

@@ -16,7 +16,7 @@ export async function write(store: CallStore, found: Found | undefined, record: 
 
 /** The record with this claim in it; what earlier tries left open is closed, for they can no longer report. */
 export function withClaim(found: Found | undefined, request: ToolRequest, effects: CallRecord["effects"], claim: ClaimedTry): CallRecord {
-  let record = found?.record ?? emptyRecord(request, effects);
+  let record = { ...(found?.record ?? emptyRecord(request, effects)), claims: claim.fence };
   for (const entry of record.tries) {
     if (entry.state !== "claimed" || entry.try >= claim.try) continue;
     const result = resultOf({ ...request, try: entry.try }, failed("transient", `try ${String(claim.try)} has taken its place`),

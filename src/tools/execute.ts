@@ -22,6 +22,8 @@ export interface Surroundings {
   readonly workspace: (actorId: string) => Promise<string>;
   readonly graceMs: number;
   readonly reconcileTimeoutMs: number;
+  /** Of the claim under which it runs. */
+  readonly fence: number;
   /** Aborted when the worker stops or has lost its lock; the reason says which. */
   readonly stop: AbortSignal;
 }
@@ -136,9 +138,9 @@ class Run {
 
   #context(signal: AbortSignal): ToolContext {
     const { tenant, sessionId, runId, callId, idempotencyKey, args } = this.request;
-    const { log } = this.around;
+    const { log, fence } = this.around;
     return {
-      tenant, sessionId, runId, callId, idempotencyKey, try: this.request.try, signal, workspace: this.workspace, argsText: args,
+      tenant, sessionId, runId, callId, idempotencyKey, try: this.request.try, fence, signal, workspace: this.workspace, argsText: args,
       secret: (name) => {
         const value = this.around.secrets.find(name);
         if (value === undefined) throw ToolFailure.permanent(`the secret "${name}" is not configured for the tool worker`);

@@ -2,12 +2,11 @@
  * Owns: from the bytes of a delivery to a request that is worth looking at, and whether its grant permits it.
  * What is malformed becomes a dead letter with its reason (I14), what is not granted a refusal (I4, I5).
  */
-import { randomUUID } from "node:crypto";
 import { CHANNELS } from "../contracts/channels.js";
 import { EnvelopeAttributes, parseEnvelope, type Envelope } from "../contracts/cloudevent.js";
-import { actorIdOf, argsDigest } from "../contracts/ids.js";
+import { actorIdOf, argsDigest, sha256Hex } from "../contracts/ids.js";
 import type { DeadLetter } from "../contracts/messages.js";
-import { Problem } from "../contracts/problems.js";
+import { Problem, type ProblemCode } from "../contracts/problems.js";
 import { GrantClaims, TOOL_REQUESTED, ToolRequest } from "../contracts/tools.js";
 import type { GrantVerifier } from "./ports.js";
 
@@ -29,10 +28,10 @@ export function readRequest(text: string, nowMs: number): Received {
     return { ok: false, letter: deadLetter(text, nowMs, { kind: "unreadable", reason: code, message: messageOf(error) }) };
   }
   const { data, ...attributes } = envelope;
-  const malformed = (message: string): Received => ({
-    ok: false, letter: { ...deadLetter(text, nowMs, { kind: "tool_request", reason: "validation_failed", message }), envelope: attributes },
+  const malformed = (message: string, reason: ProblemCode = "validation_failed"): Received => ({
+    ok: false, letter: { ...deadLetter(text, nowMs, { kind: "tool_request", reason, message }), envelope: attributes },
   });
-  if (envelope.type !== TOOL_REQUESTED) return malformed(`the event is a ${envelope.type}, expected ${TOOL_REQUESTED}`);
+  if (envelope.type !== TOOL_REQUESTED) return malformed(`the event is a ${envelope.type}, expected ${TOOL_REQUESTED}`, "unknown_type");
   const parsed = ToolRequest.safeParse(JSON.parse(data));
   if (!parsed.success) return malformed(`the request does not fit: ${parsed.error.issues.map((issue) => `${issue.path.map(String).join(".") || "(whole)"}: ${issue.message}`).join("; ")}`);
   if (!CALL_ID.test(parsed.data.callId)) return malformed(`callId ${JSON.stringify(parsed.data.callId.slice(0, 100))} is not usable as a key, expected letters, digits, _ and -`);
@@ -72,22 +71,24 @@ function mismatch(request: ToolRequest, claims: GrantClaims, nowMs: number): Ref
   return undefined;
 }
 
-/** A dead letter of a request that was readable. */
+/** A dead letter of a request that was readable: one, however often the session repeats it. */
 export function requestLetter(text: string, received: { readonly request: ToolRequest; readonly envelope: Envelope }, refusal: Refusal, nowMs: number): DeadLetter {
   const envelope = EnvelopeAttributes.parse(received.envelope);
   const { tenant, sessionId, actorId, runId, callId, tool } = received.request;
   return {
     ...deadLetter(text, nowMs, { kind: "tool_request", reason: refusal.code, message: refusal.message }),
-    tries: received.request.try, tenant, sessionId, actorId, runId, callId, tool, envelope,
+    deadLetterId: letterId(`${refusal.code}\n${JSON.stringify({ ...received.request, publication: 0 })}`), tries: received.request.try, tenant, sessionId, actorId, runId, callId, tool, envelope,
   };
 }
 
 function deadLetter(text: string, nowMs: number, what: { kind: DeadLetter["kind"]; reason: string; message: string }): DeadLetter {
   return {
-    deadLetterId: `dl_${randomUUID()}`, ...what, topic: CHANNELS.toolRequests.topic, app: "tools", tries: 0,
+    deadLetterId: letterId(`${what.reason}\n${text}`), ...what, topic: CHANNELS.toolRequests.topic, app: "tools", tries: 1,
     payload: text, payloadEncoding: "utf8", firstFailedAtMs: nowMs, lastFailedAtMs: nowMs,
   };
 }
+
+function letterId(content: string): string { return `dl_${sha256Hex(`${CHANNELS.toolRequests.topic}\n${content}`).slice(0, 32)}`; }
 
 function messageOf(error: unknown): string {
   return (error instanceof Error ? error.message : String(error)).slice(0, 2000);

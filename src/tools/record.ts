@@ -21,6 +21,8 @@ const ClaimedTry = z.object({
   lockUntilMs: z.number().int(),
   /** How often this try was begun; a tool that kills its worker is given up on. */
   runs: z.number().int(),
+  /** Which claim of the call this is, over all tries. */
+  fence: z.number().int().default(0),
 });
 export type ClaimedTry = z.infer<typeof ClaimedTry>;
 
@@ -37,6 +39,8 @@ export const CallRecord = z.object({
   argsDigest: z.string(),
   /** As declared when the call was first claimed; a deployment in between cannot make a `once` call repeatable. */
   effects: ToolEffects,
+  /** How often the call was claimed. */
+  claims: z.number().int().default(0),
   /** Ascending by `try`; at most 10 (the manifest's cap of maxTries). */
   tries: z.array(TryRecord),
 });
@@ -54,7 +58,7 @@ export function tryOf(record: CallRecord | undefined, number: number): TryRecord
 
 /** A record without tries, for the first write. */
 export function emptyRecord(request: ToolRequest, effects: ToolEffects): CallRecord {
-  return { v: 1, callId: request.callId, actorId: request.actorId, tool: request.tool, argsDigest: request.argsDigest, effects, tries: [] };
+  return { v: 1, callId: request.callId, actorId: request.actorId, tool: request.tool, argsDigest: request.argsDigest, effects, claims: 0, tries: [] };
 }
 
 export function claimOf(request: ToolRequest, entry: ClaimedTry): ToolClaim {

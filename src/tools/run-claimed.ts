@@ -4,6 +4,7 @@
  */
 import type { Tool } from "../agent/definition.js";
 import type { ToolRequest } from "../contracts/tools.js";
+import { faultPoint } from "../platform/faults.js";
 import { conclude } from "./claims.js";
 import type { Execution, Surroundings } from "./execute.js";
 import { Lease } from "./lease.js";
@@ -44,8 +45,11 @@ export async function runClaimed(deps: RunDeps, run: ClaimedRun): Promise<void> 
     },
   });
   try {
-    const execution = await deps.execute(run.tool, run.request, { ...deps, ...deps.settings, stop: stop.signal }, run.reconcile);
+    faultPoint("after-claim");
+    const execution = await deps.execute(run.tool, run.request, { ...deps, ...deps.settings, fence: run.claim.fence, stop: stop.signal }, run.reconcile);
+    faultPoint("after-effect");
     const result = await store(deps, run, execution.outcome);
+    faultPoint("after-result");
     if (effects === "once" && execution.late !== undefined) listen(deps, run, execution.late);
     if (result !== undefined) deps.later(deps.publisher.publishUntilTaken(result, deps.end));
   } finally {

@@ -187,7 +187,7 @@ class ToolWorker implements Worker {
     const nowMs = this.deps.clock.nowMs();
     const claim: ClaimedTry = {
       state: "claimed", try: action.try, worker: this.settings.worker, claimId: randomUUID(), claimedAtMs: nowMs,
-      lockUntilMs: nowMs + this.settings.lockMs, runs: action.runs,
+      lockUntilMs: nowMs + this.settings.lockMs, runs: action.runs, fence: (looked.found?.record.claims ?? 0) + 1,
     };
     let won = false;
     try {

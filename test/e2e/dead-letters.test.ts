@@ -1,5 +1,6 @@
 /** I14, I1: what can never be handled is recorded with its reason and its bytes, acked, and never loops; a redrive is a new event, once. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { CHANNELS } from "../../src/contracts/channels.js";
 import { eventsOf, eventually, freshSession, startDocket, type Docket } from "../support/docket.js";
 
 let docket: Docket;
@@ -60,6 +61,38 @@ describe("poison on the tasks topic", () => {
     await publish(JSON.stringify({ specversion: "1.0", id: `${session}-late`, source: "test", type: "com.docket.prompt.received.v1", agent: "assistant", subject: session, expirytime: "2026-01-01T00:00:00Z", data: { text: "hi" } }));
     expect((await letterWith(`${session}-late`)).letter).toMatchObject({ kind: "event", reason: "expired", sessionId: session });
     expect(docket.modelCalls(session)).toHaveLength(0);
+  });
+});
+
+describe("poison on every topic that may not lose anything", () => {
+  const channels = Object.entries(CHANNELS).filter(([name]) => name !== "live" && name !== "deadLetters");
+  const bad: readonly [string, (mark: string, channel: string) => { body: string; contentType?: string }, readonly string[]][] = [
+    ["not JSON", (mark) => ({ body: `{ not json ${mark}`, contentType: "text/plain" }), ["agent_unknown", "validation_failed", "unknown_type"]],
+    ["wrong schema", (mark) => ({ body: event(mark, { data: { mark } }) }), ["agent_unknown", "validation_failed", "unknown_type"]],
+    ["unknown version", (mark) => ({ body: event(mark, { type: "com.docket.prompt.received.v99", agent: "assistant", data: { tenant: "default", sessionId: mark, actorId: `default_${mark}` } }) }), ["unknown_type"]],
+    ["too large", (mark) => ({ body: event(mark, { data: { tenant: "default", sessionId: mark, actorId: `default_${mark}`, filler: "\"".repeat(700_000) } }) }), ["payload_too_large"]],
+  ];
+  const event = (mark: string, more: object): string => JSON.stringify({ specversion: "1.0", id: mark, source: "test", type: "com.nobody.wants.this", subject: mark, ...more });
+
+  it.each(channels)("%s: each is one letter with reason, tries and bytes, and nothing is repeated", async (name, channel) => {
+    const marks: [string, string, readonly string[]][] = [];
+    for (const [what, make, reasons] of bad) {
+      const mark = freshSession(`p-${channel.component}`);
+      const { body, contentType = "application/cloudevents+json" } = make(mark, name);
+      const reply = await docket.test.callSidecar(channel.publishers[0]!, `/v1.0/publish/${channel.component}/${channel.topic}`, { method: "POST", body, headers: { "content-type": contentType } });
+      expect(reply.status, `${what} on ${channel.topic}`).toBe(204);
+      marks.push([what, mark, reasons]);
+    }
+    for (const [what, mark, reasons] of marks) {
+      const { letter } = await letterWith(mark);
+      expect(reasons, `${what} on ${channel.topic}: ${letter.reason}, ${letter.message}`).toContain(letter.reason);
+      expect(letter, what).toMatchObject({ tries: 1, topic: channel.topic });
+      expect((await docket.deadLetters()).filter((item) => item.letter.payload.includes(mark)), what).toHaveLength(1);
+    }
+  });
+
+  it("and what comes behind all of it is handled", async () => {
+    expect(await docket.ended(await docket.prompt(freshSession("behind-all"), "hello"))).toMatchObject({ outcome: "completed" });
   });
 });
 

@@ -44,7 +44,7 @@ export async function startDocket(options: TestStackOptions = {}): Promise<Docke
   const test = await startTestStack({
     ...options, dataDir,
     extraEnv: {
-      all: { ...extra("all") },
+      ...options.extraEnv,
       sessions: { DOCKET_MODEL_CALL_LOG: callLog, ...extra("sessions") },
       tools: { DOCKET_TOOL_SECRET_ACME_URL: acme.url, ...extra("tools") },
       gateway: { DOCKET_SWEEP_AFTER_MS: "3000", ...extra("gateway") },

@@ -70,6 +70,19 @@ export function describeInboxContract(name: string, open: () => KeyValue, scale:
       expect(await inbox.due(clock.nowMs() + 99_999, 10)).toEqual([]);
     });
 
+    it("tells what waits, what is dead, and nothing of what its session has", async () => {
+      const { clock, inbox } = make();
+      for (const key of ["a", "b"]) await inbox.add(row(key, clock.nowMs()), identity(key));
+      expect(await inbox.find("a")).toBe("waiting");
+      await inbox.remove("a");
+      await inbox.bury("a", { code: "late", deadLetterId: "dl_late" });
+      expect(await inbox.find("a")).toBeUndefined();
+      await inbox.bury("b", { code: "mailbox_full", deadLetterId: "dl_b" });
+      await inbox.bury("b", { code: "other", deadLetterId: "dl_other" });
+      expect(await inbox.find("b")).toEqual({ code: "mailbox_full", deadLetterId: "dl_b" });
+      expect(await inbox.due(clock.nowMs() + 99_999, 10)).toEqual([]);
+    });
+
     it("remembers the answer after the receipt, for as long as the key lives, by its own clock", async () => {
       const { clock, store, inbox } = make();
       await inbox.add(row("a", clock.nowMs()), identity("a"));

@@ -8,6 +8,7 @@ import type { Accepted, ApprovalListItem } from "../../src/contracts/api.js";
 import { Accepted as AcceptedSchema, ApprovalPage } from "../../src/contracts/api.js";
 import { actorIdOf } from "../../src/contracts/ids.js";
 import { writeManifests } from "../../src/main/manifests.js";
+import type { OpenSession } from "../../src/session/core/state.js";
 import { outcomeProblems, overlapProblems } from "./checks.js";
 import { eventsOf, type Docket } from "./docket.js";
 import { REPO_ROOT } from "./cluster.js";
@@ -184,9 +185,13 @@ export class Load {
 
 class Refused extends Error {}
 
-/** A session that has nothing left to do and tells nobody to look at it. */
+/** Undefined for a session that has nothing left to do and tells nobody to look at it. */
 export function restProblem(view: StoreView, sessionId: string): string | undefined {
-  const state = view.session(sessionId);
+  return restProblemOf(view.session(sessionId), sessionId);
+}
+
+/** The same of a state that was read before. */
+export function restProblemOf(state: OpenSession | undefined, sessionId: string): string | undefined {
   if (state === undefined) return `${sessionId}: does not exist`;
   const { status, mailbox, outbox, guard } = state;
   const isAtRest = (status === "IDLE" || status === "CLOSED") && mailbox.length === 0 && outbox.length === 0 && !guard.armed;

@@ -24,7 +24,7 @@ export class MemorySessionStore implements SessionStore {
   slow: Promise<void> | undefined;
   /** Runs between a turn's reading and its write, to play another host. Once. */
   beforeCommit: ((write: TurnWrite) => Promise<void>) | undefined;
-  /** What was asked for, in order: `load`, `entries`, `ledger`, `blob`, `commit`. */
+  /** What was asked for, in order: `load`, `entries`, `ledger`, `blob`, `commit`, `refuse`. */
   readonly calls: string[] = [];
 
   /** The next commits fail thus, one each. */
@@ -69,6 +69,13 @@ export class MemorySessionStore implements SessionStore {
     const verdict = this.#transact(write);
     if (fault === "after") throw new Problem("store_unavailable", "the store's reply was lost (test)");
     return verdict;
+  }
+
+  async refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict"> {
+    await this.#called("refuse");
+    if (this.#ledger.has(`${actorId}:${key}`)) return "conflict";
+    this.#ledger.set(`${actorId}:${key}`, JSON.stringify(row));
+    return "committed";
   }
 
   /** Loses a blob, as a careless clean-up would. */

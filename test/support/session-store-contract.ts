@@ -110,6 +110,18 @@ export function describeSessionStoreContract(name: string, open: () => Promise<O
       await close?.();
     });
 
+    it("lets a row that was written alone stand against every later turn, and a turn's row against it", withStores(async (first, second) => {
+      const session = new Session();
+      await session.grow(first, 1);
+      const row: LedgerRow = { rev: 0, verdict: "mailbox_full", refusal: { code: "mailbox_full", message: ODD_TEXT, deadLetterId: "dl_1", tries: 1 } };
+      expect((await Promise.all([first.refuse(session.actorId, "e1", row), second.refuse(session.actorId, "e1", row)])).sort()).toEqual(["committed", "conflict"]);
+      expect(await second.readLedger(session.actorId, "e1")).toEqual(row);
+      expect(await second.commit(session.turn({ ledger: [{ key: "e1", row: { rev: 2, runId: "run_1" } }] }))).toBe("conflict");
+      expect(await first.commit(session.turn({ ledger: [{ key: "e2", row: { rev: 2, runId: "run_2" } }] }))).toBe("committed");
+      expect(await second.refuse(session.actorId, "e2", row)).toBe("conflict");
+      expect(await first.readLedger(session.actorId, "e2")).toEqual({ rev: 2, runId: "run_2" });
+    }));
+
     it("takes no event twice: a ledger row that exists refuses the whole turn, wherever it stands in it", withStores(async (first, second) => {
       const session = new Session();
       const seen = session.turn({ ledger: [{ key: "seen", row: { rev: 1, runId: "run_1" } }] });

@@ -32,7 +32,7 @@ export function sessionCommands(program: Command, run: Runner): void {
     .action(run((context: CliContext, id: string, options: { after: string; untilEnd?: boolean; run?: string }) => tailSession(context, id, { afterRev: revOf(options.after), untilEnd: options.untilEnd === true, runId: options.run })));
 
   session.command("send <ID> <TEXT>").description("Send a message to a session (TEXT may be @FILE); the session is made if there is none")
-    .option("--agent <NAME>", "the agent for a new session").option("--mode <MODE>", `what to do while it is busy: ${MODES.join(", ")}`).option("--wait", "wait until the run ends and print its answer; exit code 8 unless it completed")
+    .option("--agent <NAME>", "the agent for a new session").option("--mode <MODE>", `what to do while it is busy: ${MODES.join(", ")}`).option("--wait", "wait until the run ends and print its answer; exit code 8 unless it completed, 9 if no session took it")
     .option("--idempotency-key <KEY>", "sending twice with one key is sending once")
     .addHelpText("after", "\nExamples:\n  docket session send ord-1001 \"Where is my parcel?\" --wait\n  docket session send notes @letter.txt --agent assistant --mode interrupt")
     .action(run(send));

@@ -3,7 +3,7 @@
  * the receipt); a message that does not fit becomes a dead letter right here, so nothing is refused and nothing blocks.
  */
 import type { Envelope } from "../../contracts/cloudevent.js";
-import { APPROVAL_RECEIVED, PendingApproval } from "../../contracts/decisions.js";
+import { APPROVAL_PENDING, APPROVAL_RECEIVED, PendingApproval } from "../../contracts/decisions.js";
 import type { DeliveryStatus } from "../../contracts/messages.js";
 import { errorFields } from "../../platform/log.js";
 import { envelopeFor } from "../envelopes.js";
@@ -17,7 +17,8 @@ import type { Projector } from "./projector.js";
 export interface Intake {
   handleJournal(text: string): Promise<DeliveryStatus>;
   handleApprovalPending(text: string): Promise<DeliveryStatus>;
-  handleDeadLetter(text: string): Promise<DeliveryStatus>;
+  /** `bytes`: the delivery where it is no text. */
+  handleDeadLetter(text: string, bytes?: Uint8Array): Promise<DeliveryStatus>;
 }
 
 export function createIntake(db: ReadModel, projector: Projector, deps: Pick<ConsoleDeps, "tasks" | "clock" | "logger">): Intake {
@@ -37,15 +38,15 @@ export function createIntake(db: ReadModel, projector: Projector, deps: Pick<Con
       if (fitting.length > 0) await projector.project(fitting);
     }),
     handleApprovalPending: (text) => settle("approval", async () => {
-      const read = readData(text, PendingApproval);
+      const read = readData(text, PendingApproval, APPROVAL_PENDING);
       if (!read.ok) {
-        await putDeadLetter(db, unusableLetter(text, deps.clock.nowMs(), "approval", read.message), deps.clock.nowMs());
+        await putDeadLetter(db, unusableLetter(text, deps.clock.nowMs(), "approval", read), deps.clock.nowMs());
         return;
       }
       await putPending(db, read.data);
       await deps.tasks.publish(receiptFor(read.envelope, read.data, deps.clock.nowMs()));
     }),
-    handleDeadLetter: (text) => settle("dead letter", () => putDeadLetter(db, letterOf(text, deps.clock.nowMs()), deps.clock.nowMs())),
+    handleDeadLetter: (text, bytes) => settle("dead letter", () => putDeadLetter(db, letterOf(text, deps.clock.nowMs(), bytes), deps.clock.nowMs())),
   };
 }
 

@@ -6,6 +6,8 @@ import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
 import SqliteDatabase from "better-sqlite3";
 import { Kysely, SqliteDialect } from "kysely";
+import { DeadLetter } from "../../contracts/messages.js";
+import { fingerprintOf } from "../fingerprint.js";
 
 export interface SessionRow {
   actor_id: string; tenant: string; session_id: string; agent: string; status: string; rev: number; updated_at: number;
@@ -21,7 +23,7 @@ export interface ApprovalRow {
 
 export interface DeadLetterRow {
   dead_letter_id: string; tenant: string | null; session_id: string | null; kind: string; reason: string; state: string;
-  received_at: number; redrive_count: number; settled_at: number | null; letter: string;
+  received_at: number; redrive_count: number; settled_at: number | null; letter: string; fingerprint: string;
 }
 
 /** `head_rev`: every entry up to it was projected. `max_rev`: the highest one seen. Below a gap the two differ. */
@@ -49,7 +51,7 @@ create table if not exists approvals (approval_id text primary key, tenant text,
 create index if not exists approvals_open on approvals (tenant, sort_at, approval_id);
 create index if not exists approvals_session on approvals (actor_id);
 create table if not exists dead_letters (dead_letter_id text primary key, tenant text, session_id text, kind text not null, reason text not null, state text not null,
-  received_at integer not null, redrive_count integer not null default 0, settled_at integer, letter text not null);
+  received_at integer not null, redrive_count integer not null default 0, settled_at integer, letter text not null, fingerprint text not null default '');
 create index if not exists dead_letters_recent on dead_letters (received_at desc, dead_letter_id);
 create table if not exists journal_heads (actor_id text primary key, head_rev integer not null, max_rev integer not null);
 create index if not exists journal_gaps on journal_heads (actor_id) where head_rev < max_rev;
@@ -68,5 +70,17 @@ export function openReadModel(file: string): ReadModel {
   database.pragma("synchronous = FULL"); // dead letters are acked once they are here
   database.pragma("busy_timeout = 5000");
   database.exec(DDL);
+  addFingerprints(database);
   return new Kysely<Tables>({ dialect: new SqliteDialect({ database }) });
+}
+
+/** Files of an older version lack the column, and their letters the value. */
+function addFingerprints(database: SqliteDatabase.Database): void {
+  const columns = database.pragma("table_info(dead_letters)") as { name: string }[];
+  if (!columns.some(({ name }) => name === "fingerprint")) database.exec("alter table dead_letters add column fingerprint text not null default ''");
+  database.exec("create index if not exists dead_letters_alike on dead_letters (fingerprint)");
+  const fill = database.prepare("update dead_letters set fingerprint = ? where dead_letter_id = ?");
+  for (const row of database.prepare("select dead_letter_id as id, letter from dead_letters where fingerprint = ''").all() as { id: string; letter: string }[]) {
+    fill.run(fingerprintOf(DeadLetter.parse(JSON.parse(row.letter))), row.id);
+  }
 }

@@ -1,9 +1,10 @@
-/** Owns: forgetting (I9). Open approvals, dead letters nobody has settled, and live sessions are never forgotten. */
+/** Owns: forgetting (I9). Open approvals and live sessions are never forgotten; dead letters that nobody settled are, after long. */
 import type { ConsoleConfig } from "../config.js";
 import type { ReadModel } from "./database.js";
 
 export async function forgetOld(db: ReadModel, retention: ConsoleConfig["retention"], nowMs: number): Promise<void> {
   await db.deleteFrom("approvals").whereRef("closed_pos", ">", "opened_pos").where("closed_at", "<", nowMs - retention.decidedMs).execute();
+  await db.deleteFrom("dead_letters").where("state", "=", "dead").where("received_at", "<", nowMs - retention.deadMs).execute();
   await db.deleteFrom("dead_letters").where("state", "!=", "dead").where("settled_at", "<", nowMs - retention.decidedMs).execute();
   await db.deleteFrom("sessions").where("status", "in", ["IDLE", "CLOSED"]).where("updated_at", "<", nowMs - retention.sessionMs).execute();
   await db.deleteFrom("journal_heads").where("actor_id", "not in", db.selectFrom("sessions").select("actor_id")).execute();

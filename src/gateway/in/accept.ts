@@ -16,8 +16,10 @@ import { canonicalize, parseForUse } from "../../contracts/json.js";
 import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX } from "../../contracts/messages.js";
 import { Problem, zodErrors } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
+import { faultPoint } from "../../platform/faults.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { GatewayConfig } from "../config.js";
+import type { Lanes } from "../lanes.js";
 import type { Inbox, Router, TaskPublisher } from "../ports.js";
 import { traceParentOf } from "./trace.js";
 
@@ -48,6 +50,7 @@ export interface Destination { readonly sessionId: string; readonly agent?: stri
 export interface AcceptDeps {
   readonly publisher: TaskPublisher;
   readonly inbox: Inbox;
+  readonly lanes: Pick<Lanes, "enter">;
   readonly route: Router;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -87,7 +90,8 @@ export async function acceptFor(deps: AcceptDeps, sender: Sender, incoming: Inco
     if (added.remembered.digest !== identity.digest) throw keyReused(incoming.id);
     return JSON.parse(added.remembered.answer) as Accepted;
   }
-  await firstPublish(deps, envelope);
+  faultPoint("after-inbox-row");
+  await firstPublish(deps, envelope, inboxKeyOf(actorId, eventKey));
   return accepted;
 }
 
@@ -144,9 +148,9 @@ function digestOf(incoming: Incoming): string {
   return sha256Hex(JSON.stringify([type, subject ?? null, agent ?? null, busymode ?? null, expirytime ?? null, canonicalize(incoming.data)]));
 }
 
-/** Publishes once, waiting a bounded time so that one client's requests are published in their order (I3). */
-async function firstPublish(deps: AcceptDeps, envelope: Envelope): Promise<void> {
-  const published = deps.publisher.publish(envelope).catch((error: unknown) => {
+/** Publishes once, or leaves it to the session's lane, waiting a bounded time so that one client's requests are published in their order (I3). */
+async function firstPublish(deps: AcceptDeps, envelope: Envelope, rowKey: string): Promise<void> {
+  const published = deps.lanes.enter(envelope.partitionkey ?? "", rowKey, () => deps.publisher.publish(envelope)).catch((error: unknown) => {
     deps.logger.warn({ eventId: envelope.id, ...errorFields(error) }, "the first publish failed; the sweeper repeats it");
   });
   const waiting = new AbortController();

@@ -16,6 +16,10 @@ export type BucketDocument = z.infer<typeof BucketDocument>;
 /** What was answered to an idempotency key. `expiresAtMs` counts; the store's TTL only cleans up. */
 export const IdentityDocument = z.object({ digest: z.string(), answer: z.string(), expiresAtMs: z.number() });
 
+/** What became of an event that no session took. Kept for a while, then the session's ledger alone knows it. */
+export const DeadDocument = z.object({ code: z.string(), deadLetterId: z.string() });
+
+export const deadKeyOf = (key: string): string => `inbox-dead:${key}`;
 export const rowKeyOf = (key: string): string => `inbox:${key}`;
 export const bucketKeyOf = (bucket: number): string => `inbox-bucket:${String(bucket)}`;
 export const identityKeyOf = (key: string): string => `inbox-idem:${key}`;

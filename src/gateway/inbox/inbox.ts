@@ -12,9 +12,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { Mutex } from "async-mutex";
 import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
-import type { AddResult, Inbox, InboxRow, KeyValue, KeyValueOperation, Remembered } from "../ports.js";
+import type { AddResult, DeadEvent, Inbox, InboxRow, KeyValue, KeyValueOperation, Remembered } from "../ports.js";
 import { Batches } from "./batch.js";
-import { BucketDocument, bucketKeyOf, homeBucketOf, identityKeyOf, IdentityDocument, readDocument, RowDocument, rowKeyOf } from "./documents.js";
+import { BucketDocument, bucketKeyOf, DeadDocument, deadKeyOf, homeBucketOf, identityKeyOf, IdentityDocument, readDocument, RowDocument, rowKeyOf } from "./documents.js";
 
 export interface InboxOptions {
   readonly clock: Clock;
@@ -30,7 +30,10 @@ export interface InboxOptions {
 }
 
 const TRIES = 20;
-const REMOVAL_WAIT_MS = 200;
+/** Short, since events behind this one may wait for it in another replica (lanes.ts). */
+const REMOVAL_WAIT_MS = 25;
+/** How long it is remembered here that an event is dead; its sender looks within minutes. */
+const DEAD_TTL_SECONDS = 7 * 24 * 3_600;
 
 type Stored = Awaited<ReturnType<KeyValue["bulkGet"]>>;
 interface Bucket { readonly number: number; readonly rows: Record<string, number>; readonly etag: string | undefined }
@@ -121,8 +124,24 @@ class BucketInbox implements Inbox {
     });
   }
 
+  async holds(key: string): Promise<boolean> {
+    return await this.store.get(rowKeyOf(key)) !== undefined;
+  }
+
   async #removeAlone(key: string): Promise<void> {
-    await this.#change(key, "removing an event", (_row, bucket) => [{ op: "delete", key: rowKeyOf(key) }, putBucket(bucket, without(bucket.rows, key))]);
+    await this.#change(key, "removing an event", (_row, bucket) => removal(key, bucket));
+  }
+
+  async bury(key: string, { code, deadLetterId }: DeadEvent): Promise<void> {
+    const dead: KeyValueOperation = { op: "put", key: deadKeyOf(key), value: JSON.stringify({ code, deadLetterId }), ttlSeconds: DEAD_TTL_SECONDS };
+    await this.#change(key, "burying an event", (_row, bucket) => [...removal(key, bucket), dead]);
+  }
+
+  async find(key: string): Promise<"waiting" | DeadEvent | undefined> {
+    const found = await this.store.bulkGet([rowKeyOf(key), deadKeyOf(key)]);
+    const dead = found.get(deadKeyOf(key));
+    if (dead !== undefined) return readDocument(DeadDocument, dead.value);
+    return found.has(rowKeyOf(key)) ? "waiting" : undefined;
   }
 
   async postpone(row: InboxRow, next: { readonly publishedAtMs: number; readonly dueAtMs: number }): Promise<boolean> {
@@ -204,6 +223,11 @@ function bucketIn(found: Stored, number: number): Bucket | undefined {
   if (stored === undefined) return { number, rows: {}, etag: undefined };
   const document = readDocument(BucketDocument, stored.value);
   return document === undefined ? undefined : { number, rows: document.rows, etag: stored.etag };
+}
+
+function removal(key: string, bucket: Bucket): KeyValueOperation[] {
+  const rest = Object.entries(bucket.rows).filter(([other]) => other !== key);
+  return [{ op: "delete", key: rowKeyOf(key) }, putBucket(bucket, Object.fromEntries(rest))];
 }
 
 function putBucket(bucket: Bucket, rows: Record<string, number>): KeyValueOperation {

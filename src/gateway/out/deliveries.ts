@@ -11,11 +11,13 @@ import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { inboxKeyOf } from "../in/accept.js";
-import type { DeadLetters, Inbox } from "../ports.js";
+import type { Lanes } from "../lanes.js";
+import type { DeadEvent, DeadLetters, Inbox } from "../ports.js";
 import type { Feeds } from "./feeds.js";
 
 export interface DeliveryDeps {
   readonly inbox: Inbox;
+  readonly lanes: Pick<Lanes, "leave" | "look">;
   readonly deadLetters: DeadLetters;
   readonly feeds: Feeds;
   readonly clock: Clock;
@@ -23,29 +25,40 @@ export interface DeliveryDeps {
 }
 
 /** Whose event it was. */
-interface Receipt { readonly actorId: string; readonly key: string; readonly rev: number }
+interface Receipt { readonly actorId: string; readonly key: string; readonly rev: number; readonly dead?: DeadEvent }
 
 /** One delivery of `responses`. Throws what is a failure of the way (an unreadable message that cannot be dead-lettered): the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
-  let receipt: Receipt | undefined;
+  let receipt: Receipt;
   try {
     receipt = readReceipt(parseEnvelope(text));
   } catch (error) {
     await deps.deadLetters.record(unreadable(deps, text, error));
     return "SUCCESS";
   }
-  if (receipt === undefined) return "SUCCESS"; // a type of a newer version
-  // Not waited for: a row that stays behind is published once more, and the session says again that it has it.
-  deps.inbox.remove(inboxKeyOf(receipt.actorId, receipt.key)).catch((error: unknown) => { deps.logger.warn({ ...errorFields(error) }, "an inbox row was not removed; the sweeper will find it"); });
-  deps.feeds.reached(receipt.actorId, receipt.rev);
+  const row = inboxKeyOf(receipt.actorId, receipt.key);
+  if (receipt.dead !== undefined) {
+    await deps.inbox.bury(row, receipt.dead);
+    deps.feeds.look(receipt.actorId);
+  } else {
+    // Not waited for: a row that stays behind is published once more, and the session says again that it has it.
+    deps.inbox.remove(row).catch((error: unknown) => { deps.logger.warn({ ...errorFields(error) }, "an inbox row was not removed; the sweeper will find it"); });
+    deps.feeds.reached(receipt.actorId, receipt.rev);
+  }
+  deps.lanes.leave(receipt.actorId, row);
   return "SUCCESS";
 }
 
 /** One delivery of `live`: lossy by contract, so what is not readable is left out. */
-export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: string): DeliveryStatus {
+export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger">, text: string): DeliveryStatus {
   try {
     const envelope = parseEnvelope(text);
-    if (envelope.type === LIVE_ADVANCED) for (const { actorId, rev, entry } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) deps.feeds.advance(actorId, rev, entry);
+    if (envelope.type === LIVE_ADVANCED) {
+      for (const { actorId, rev, entry } of LiveAdvanced.parse(JSON.parse(envelope.data)).advanced) {
+        deps.feeds.advance(actorId, rev, entry);
+        deps.lanes.look(actorId).catch((error: unknown) => { deps.logger.debug({ actorId, ...errorFields(error) }, "the inbox could not be asked; the sweeper does it"); });
+      }
+    }
     else if (envelope.type === LIVE_DELTA) deps.feeds.delta(LiveDelta.parse(JSON.parse(envelope.data)));
   } catch (error) {
     deps.logger.warn({ ...errorFields(error) }, "a live message was not readable and is left out");
@@ -53,10 +66,13 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "logger">, text: s
   return "SUCCESS";
 }
 
-function readReceipt(envelope: Envelope): Receipt | undefined {
-  if (envelope.type === EVENT_ACCEPTED) return EventAccepted.parse(JSON.parse(envelope.data));
+function readReceipt(envelope: Envelope): Receipt {
+  if (envelope.type === EVENT_ACCEPTED) {
+    const { actorId, key, rev, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
+    return { actorId, key, rev, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
+  }
   if (envelope.type === RUN_ENDED) return RunEndedMessage.parse(JSON.parse(envelope.data));
-  return undefined;
+  throw new Problem("unknown_type", `${envelope.type} is neither a receipt nor a run's end that this version knows`);
 }
 
 function unreadable(deps: DeliveryDeps, text: string, error: unknown): DeadLetter {

@@ -9,7 +9,7 @@ import type { Logger } from "../../platform/log.js";
 import type { GatewayConfig } from "../config.js";
 import { readSessionId } from "../in/accept.js";
 import { callerKey, callerOf, scoped } from "../in/caller.js";
-import type { Sessions } from "../ports.js";
+import type { Inbox, Sessions } from "../ports.js";
 import type { FeedHandle, Feeds } from "./feeds.js";
 import { sessionNotFound } from "./reads.js";
 import { SseWriter } from "./sse.js";
@@ -28,6 +28,8 @@ const StreamQuery = z.object({
 
 export interface StreamDeps {
   readonly sessions: Sessions;
+  /** Tells of the awaited run that it will never begin. */
+  readonly inbox: Pick<Inbox, "find">;
   readonly feeds: Feeds;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -64,12 +66,12 @@ export class StreamRoutes {
     let stream: SessionStream | undefined;
     const feed = this.deps.feeds.open(actorId, { wake: (news) => { if (stream === undefined) alarm.ring(); else stream.hear(news); }, delta: (delta) => stream?.delta(delta) });
     try {
-      const head = await this.#firstPage(res, feed, alarm, { sessionId, after: query.after, wait: query.wait });
+      const head = await this.#firstPage(res, feed, alarm, { sessionId, ...query });
       if (head === "gone") return;
-      if (query.after > head.headRev) throw new Problem("bad_request", `revision ${query.after} is beyond the session's head ${head.headRev}`, { hint: "Last-Event-ID is the id of an event of this session's stream" });
-      const ended = query.untilRun === undefined || query.after === 0 ? undefined : await this.#endedBefore(actorId, query.untilRun, query.after);
+      if ("headRev" in head && query.after > head.headRev) throw new Problem("bad_request", `revision ${query.after} is beyond the session's head ${head.headRev}`, { hint: "Last-Event-ID is the id of an event of this session's stream" });
+      const ended = "outcome" in head ? head : query.untilRun === undefined || query.after === 0 ? undefined : await this.#endedBefore(actorId, query.untilRun, query.after);
       const writer = new SseWriter(res, this.deps.config);
-      stream = new SessionStream({ writer, feed, alarm, afterRev: query.after, untilRun: query.untilRun, logger: this.deps.logger });
+      stream = new SessionStream({ writer, feed, alarm, afterRev: query.after, untilRun: query.untilRun, deadRun: (runId) => this.#deadRun(runId), logger: this.deps.logger });
       await this.#run(stream, writer, { ended, expiresAtMs: caller.expiresAtMs });
     } finally {
       feed.close();
@@ -90,8 +92,8 @@ export class StreamRoutes {
     }
   }
 
-  /** Read before the head is sent, so that what fails is a problem document. */
-  async #firstPage(res: Response, feed: FeedHandle, alarm: Alarm, ask: { sessionId: string; after: number; wait: boolean }): Promise<JournalPage | "gone"> {
+  /** Read before the head is sent, so that what fails is a problem document. A run that died before its session appeared has ended. */
+  async #firstPage(res: Response, feed: FeedHandle, alarm: Alarm, ask: { sessionId: string; after: number; wait: boolean; untilRun: string | undefined }): Promise<JournalPage | RunEnd | "gone"> {
     const deadlineMs = performance.now() + (ask.wait ? this.deps.config.waitMs : 0);
     res.once("close", () => { alarm.ring(); });
     for (;;) {
@@ -103,6 +105,8 @@ export class StreamRoutes {
       } catch (error) {
         failure = error;
       }
+      const dead = ask.untilRun === undefined ? undefined : await this.#deadRun(ask.untilRun);
+      if (dead !== undefined) return dead;
       if (performance.now() >= deadlineMs) throw failure;
       await alarm.wait(APPEAR_MS);
     }
@@ -113,6 +117,11 @@ export class StreamRoutes {
     const view = await this.deps.sessions.readSession(actorId);
     const run = view?.recentRuns.find((candidate) => candidate.runId === runId && candidate.rev <= afterRev);
     return run === undefined ? undefined : { runId, outcome: run.outcome, ...(run.code === undefined ? {} : { code: run.code }), rev: run.rev };
+  }
+
+  async #deadRun(runId: string): Promise<RunEnd | undefined> {
+    const found = await this.deps.inbox.find(runId);
+    return found === undefined || found === "waiting" ? undefined : { runId, outcome: "dead_lettered", ...found, rev: 0 };
   }
 
   #claim(key: string): () => void {

@@ -43,6 +43,8 @@ export interface StreamOptions {
   readonly afterRev: number;
   /** End after this run's end has been sent. */
   readonly untilRun: string | undefined;
+  /** The end of a run that no journal will ever name. */
+  readonly deadRun: (runId: string) => Promise<RunEnd | undefined>;
   readonly logger: Logger;
 }
 
@@ -55,6 +57,10 @@ export class SessionStream {
   #cursor: number;
   #caughtUp = false;
   #mustLook = true;
+  /** The awaited run's death has been looked for. */
+  #looked = false;
+  /** The awaited run is in the journal. */
+  #begun = false;
 
   constructor(private readonly options: StreamOptions) { this.#cursor = options.afterRev; }
 
@@ -105,6 +111,7 @@ export class SessionStream {
     }
     if (this.#cursor > before && page.headRev > this.#cursor) { this.#caughtUp = false; return "more"; }
     this.#caughtUp = true;
+    if (await this.#diedBeforeItBegan(page.entries.length === 0)) return "ended";
     await alarm.wait();
     return "more";
   }
@@ -128,6 +135,16 @@ export class SessionStream {
     return "more";
   }
 
+  /** Asked when the client has caught up, then only when a wake-up brought no entry: a dead event adds none. */
+  async #diedBeforeItBegan(nothingNew: boolean): Promise<boolean> {
+    const { untilRun, deadRun, writer } = this.options;
+    if (untilRun === undefined || this.#begun || (this.#looked && !nothingNew)) return false;
+    this.#looked = true;
+    const end = await deadRun(untilRun);
+    if (end !== undefined) await writer.send({ event: "end", data: end });
+    return end !== undefined;
+  }
+
   async #sendEntry(entry: JournalEntry): Promise<"ended" | "more"> {
     const { writer, untilRun } = this.options;
     if (entry.rev <= this.#cursor) return "more";
@@ -136,6 +153,7 @@ export class SessionStream {
     await writer.send({ event: "journal", id: entry.rev, data: publicEntry(entry) });
     this.#cursor = entry.rev;
     for (const rev of this.#offered.keys()) if (rev <= entry.rev) this.#offered.delete(rev);
+    this.#begun ||= entry.events.some((event) => event.type === "EventReceived" && event.runId === untilRun);
     const end = untilRun === undefined ? undefined : endOf(entry, untilRun);
     if (end === undefined) return "more";
     await writer.send({ event: "end", data: end });
@@ -143,7 +161,7 @@ export class SessionStream {
   }
 }
 
-export interface RunEnd { readonly runId: string; readonly outcome: string; readonly code?: string; readonly rev: number }
+export interface RunEnd { readonly runId: string; readonly outcome: string; readonly code?: string; readonly deadLetterId?: string; readonly rev: number }
 
 function endOf(entry: JournalEntry, runId: string): RunEnd | undefined {
   for (const event of entry.events) {

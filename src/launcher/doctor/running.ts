@@ -39,7 +39,7 @@ function probeTask(name: string, probe: () => Promise<NotYet>): CheckTask {
 }
 
 async function checkPorts(runFile: string): Promise<Finding> {
-  const wishes = portWishes(chooseInstances(readRunFile(runFile), [], 1));
+  const wishes = portWishes(chooseInstances(readRunFile(runFile), [], {}));
   const taken: string[] = [];
   for (const [name, port] of Object.entries(wishes)) {
     if (port === undefined || (await isPortFree(port))) continue;

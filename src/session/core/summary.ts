@@ -19,13 +19,20 @@ export function summaryOf(state: OpenSession): SessionSummary {
   };
 }
 
-/** A busy session whose host and guard are lost (a wiped scheduler) has no deadline of its own: the console looks after its guard should have. */
-const BUSY_LOOK_MS = 6_000;
+/** A session whose host and guard are lost (a wiped scheduler) has no deadline of its own: the console looks after its guard should have. */
+const LOOK_MS = 6_000;
 
 function lookAgainAtMs(state: OpenSession): number | undefined {
   const dueAtMs = nextDueAtMs(state);
-  if (!isBusy(state)) return dueAtMs;
-  return Math.min(dueAtMs ?? Infinity, state.updatedAtMs + BUSY_LOOK_MS);
+  const lookAtMs = guardOverdueAtMs(state);
+  return lookAtMs === undefined ? dueAtMs : Math.min(dueAtMs ?? Infinity, lookAtMs);
+}
+
+/** Also of a session that has nothing to do: its guard's last tick releases the guard, and one that was never registered does not tick. */
+function guardOverdueAtMs(state: OpenSession): number | undefined {
+  if (isBusy(state)) return state.updatedAtMs + LOOK_MS;
+  const { armed, dueAtMs, periodMs } = state.guard;
+  return armed && dueAtMs === undefined ? state.updatedAtMs + periodMs + LOOK_MS : undefined;
 }
 
 /** In words, for people. */

@@ -3,17 +3,21 @@
  * and results (tool results), decisions (approvals resolved). Everything ends in a commit, a no-op, or a dead letter
  * with its reason; a failure of the way throws and the broker repeats it (DESIGN 3).
  */
-import { parseEnvelope, principalOf, type Envelope } from "../../contracts/cloudevent.js";
-import { APPROVAL_RECEIVED, DecisionMade } from "../../contracts/decisions.js";
+import { MAX_COMMAND_BYTES, parseEnvelope, principalOf, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
+import { APPROVAL_RECEIVED, DECISION_MADE, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { EVENT_ACCEPTED, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, type DeadLetterKind, type EventAccepted } from "../../contracts/messages.js";
+import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
 import { routeEvent } from "../../agent/route.js";
+import { knowsKey } from "../core/decide/intake.js";
 import { receiveEvent, redrivenEnvelope } from "./intake.js";
 import { factsOf, judgeModification } from "./judging.js";
 import { decisionKeyOf } from "./ledger.js";
+import { Patience } from "./patience.js";
+import type { RefusedEvent, Refusals } from "./refusals.js";
+import type { SessionState } from "../core/state.js";
 import { principalOfRun, type SessionService } from "./service.js";
 import type { BuildCommand, TurnOutcome } from "./turn.js";
 
@@ -30,23 +34,42 @@ export interface Delivered { readonly ok: true; readonly verdict: string; readon
 
 const ApprovalReceipt = z.object({ approvalId: z.string(), version: z.number().int().default(1) });
 
+/** What a redrive delivers again as it was: the channel it died on. */
+const REDRIVEN_CHANNELS = { tool_result: "toolResults", decision: "approvalsResolved" } as const;
+
 export class Deliveries {
-  constructor(private readonly service: SessionService) {}
+  readonly #patience = new Patience();
+
+  constructor(private readonly service: SessionService, private readonly refusals: Refusals) {}
 
   /** Handles the raw text of a delivery. Throws Problem (retryable) for failures of the way. */
   async handle(target: Target, channel: SessionChannel, text: string): Promise<Delivered> {
-    const envelope = parseEnvelope(text);
+    const envelope = parseEnvelope(text, MAX_COMMAND_BYTES); // the router has judged its size
     try {
-      switch (channel) {
-        case "tasks": return await this.#task(target, envelope);
-        case "toolResults": return await this.#toolReport(target, envelope);
-        case "approvalsResolved": return await this.#decision(target, envelope);
-      }
+      return await this.#deliver(target, channel, envelope);
     } catch (error) {
-      // A full mailbox is a verdict here: repeating the delivery would hold up every other session of the channel.
-      if (error instanceof Problem && (!error.retryable || error.code === "mailbox_full")) return await this.#dead(target, channel, envelope, text, error);
-      throw error;
+      const poison = this.#poisonOf(error, `${channel}\n${envelope.source}\n${envelope.id}`);
+      if (poison === undefined) throw error;
+      return await this.#dead(target, { channel, envelope, text }, poison);
     }
+  }
+
+  async #deliver(target: Target, channel: SessionChannel, envelope: Envelope): Promise<Delivered> {
+    switch (channel) {
+      case "tasks": return await this.#task(target, envelope);
+      case "toolResults": return await this.#toolReport(target, envelope);
+      case "approvalsResolved": return await this.#decision(target, envelope);
+    }
+  }
+
+  /** Why the delivery is given up; undefined where the way failed, which is no fault of the delivery (DESIGN 3). */
+  #poisonOf(error: unknown, delivery: string): { problem: Problem; tries: number } | undefined {
+    // A full mailbox is a verdict here: repeating the delivery would hold up every other session of the channel.
+    if (error instanceof Problem && (!error.retryable || error.code === "mailbox_full")) return { problem: error, tries: 1 };
+    if (error instanceof Problem && error.code !== "internal") return undefined;
+    const { over, tries } = this.#patience.isOver(delivery);
+    const message = error instanceof Error ? error.message : String(error);
+    return over ? { problem: new Problem("internal", `it failed ${String(tries)} times for a reason that nobody foresaw, last: ${message}`, { cause: error }), tries } : undefined;
   }
 
   async #task(target: Target, envelope: Envelope): Promise<Delivered> {
@@ -61,61 +84,88 @@ export class Deliveries {
       }
       case SESSION_CANCEL:
       case SESSION_CLOSE: return await this.#stopSession(target, envelope);
-      case SESSION_REDRIVE: return await this.#receive(target, redrivenEnvelope(envelope), envelope);
+      case SESSION_REDRIVE: return await this.#redrive(target, envelope);
       default: return await this.#receive(target, envelope, envelope);
     }
   }
 
   /** An input event. The receipt lets the gateway drop its inbox row (DESIGN 7.10); a repetition repeats it. */
   async #receive(target: Target, event: Envelope, delivered: Envelope): Promise<Delivered> {
+    if (event.type === PROMPT_RECEIVED) read(PromptReceived, event);
+    else if (event.type.startsWith(RESERVED_TYPE_PREFIX)) throw new Problem("unknown_type", `${event.type} is neither a prompt nor a command that this version knows`);
     const routed = routeEvent([...this.service.deps.catalog.agents.values()], event, { defaultAgent: this.service.deps.catalog.defaultAgent });
     if (!routed.ok) throw routed.problem;
     const outcome = await this.service.run(target.actorId, receiveEvent(this.service.source, { ...target, agent: routed.agent.name }, event));
-    const { decision } = outcome;
+    const { decision, after } = outcome;
     if (!decision.ok && decision.code !== "duplicate" && outcome.entry === undefined) throw new Problem(decision.code, decision.message);
-    await this.#receipt(target, delivered, outcome, decision.ok ? "accepted" : decision.code);
-    return settled(outcome);
+    if (!decision.ok && decision.code === "duplicate" && !knowsKey(after, eventKeyOf(event.source, event.id))) {
+      // Known to the ledger alone: an old event, or one that was refused.
+      return { ok: true, verdict: await this.refusals.repeat(target, refusedEvent(event, delivered)), rev: after.rev };
+    }
+    return await this.#answer(target, delivered, { verdict: verdictOf(outcome), rev: after.rev });
   }
 
+  /** The dead event as a new one; or what is signed, as it was. */
+  async #redrive(target: Target, command: Envelope): Promise<Delivered> {
+    const { as, event } = read(SessionRedrive, command);
+    if (as !== "event") return await this.#deliver(target, REDRIVEN_CHANNELS[as], parseEnvelope(event));
+    const anew = redrivenEnvelope(command);
+    if (anew.type === SESSION_CANCEL || anew.type === SESSION_CLOSE) return await this.#stopSession(target, anew);
+    return await this.#receive(target, anew, command);
+  }
+
+  /** A command that found nothing to stop is remembered, so that its repetition does not stop what came later (I2). */
   async #stopSession(target: Target, envelope: Envelope): Promise<Delivered> {
     const { runId, reason } = read(SessionCancel, envelope);
     const principal = principalOf(envelope);
     const key = eventKeyOf(envelope.source, envelope.id);
+    const { store } = this.service.deps;
+    const known = await store.readLedger(target.actorId, key);
+    if (known?.refusal !== undefined) return { ok: true, verdict: await this.refusals.repeat(target, refusedEvent(envelope, envelope)), rev: known.rev };
+    if (known?.verdict !== undefined) return await this.#answer(target, envelope, { verdict: known.verdict, rev: known.rev });
     const who = principal === undefined ? {} : { principal };
     const outcome = await this.service.run(target.actorId, (context) => (envelope.type === SESSION_CLOSE
       ? { ...this.service.base(context), type: "Close", key, reason, ...who }
       : { ...this.service.base(context), type: "Cancel", key, reason, ...who, ...(runId === undefined ? {} : { runId }) }));
-    await this.#receipt(target, envelope, outcome, outcome.decision.ok ? "accepted" : outcome.decision.code);
-    return settled(outcome);
+    const { rev } = settledIn(target, envelope, outcome);
+    const verdict = verdictOf(outcome);
+    if (verdict === "not_found") await store.refuse(target.actorId, key, { rev, verdict });
+    return await this.#answer(target, envelope, { verdict, rev });
+  }
+
+  async #answer(target: Target, envelope: Envelope, content: { verdict: string; rev: number }): Promise<Delivered> {
+    await this.refusals.receipt(target, envelope, content);
+    return { ok: true, ...content };
   }
 
   async #toolReport(target: Target, envelope: Envelope): Promise<Delivered> {
     if (envelope.type === TOOL_CLAIMED) {
       const claim = read(ToolClaim, envelope);
-      return settled(await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
+      return settledIn(target, envelope, await this.service.run(target.actorId, (context) => inSession(context.state, { ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
     }
-    if (envelope.type !== TOOL_COMPLETED) throw new Problem("validation_failed", `${envelope.type} is not a tool claim or result`);
+    if (envelope.type !== TOOL_COMPLETED) throw new Problem("unknown_type", `${envelope.type} is not a tool claim or result that this version knows`);
     const result = read(ToolResult, envelope);
     const claims = await this.service.deps.results.verify(result.proof, this.service.deps.clock.nowMs());
     if (claims.sub !== target.actorId || claims.jti !== result.callId || claims.try !== result.try || claims.outcome !== result.outcome || claims.outputDigest !== argsDigest(result.output)) {
       throw new Problem("bad_signature", `the result of call ${result.callId} does not match what the worker signed`);
     }
-    return settled(await this.service.run(target.actorId, this.#recordResult(target, result)));
+    return settledIn(target, envelope, await this.service.run(target.actorId, this.#recordResult(target, result)));
   }
 
   #recordResult(target: Target, result: ToolResult): BuildCommand {
     return (context) => {
       const content = context.keep(target.actorId, result.output);
-      return {
+      return inSession(context.state, {
         ...this.service.base(context), type: "RecordToolResult", callId: result.callId, try: result.try, outcome: result.outcome,
         content: { ...content, truncated: content.truncated || result.truncated }, reserveUsd: this.service.reserveForNext(context.state),
         ...(result.failure === undefined ? {} : { failure: { kind: result.failure.kind, message: result.failure.message, ...(result.failure.retryAfterMs === undefined ? {} : { retryAfterMs: result.failure.retryAfterMs }) } }),
-      };
+      });
     };
   }
 
   /** I10: signature, person, digest, version and state are checked; a refusal changes nothing and is recorded. */
   async #decision(target: Target, envelope: Envelope): Promise<Delivered> {
+    if (envelope.type !== DECISION_MADE) throw new Problem("unknown_type", `${envelope.type} is not a decision that this version knows`);
     const made = read(DecisionMade, envelope);
     const claims = await this.service.deps.decisions.verify(made.decision, this.service.deps.clock.nowMs());
     if (claims.sub !== target.actorId || claims.approvalId !== made.approvalId) throw new Problem("bad_signature", `decision ${claims.jti} was signed for another session or approval`);
@@ -129,33 +179,49 @@ export class Deliveries {
         : { ok: true as const };
       return { ...this.service.base(context), type: "Decide", claims, judged, reserveUsd: this.service.reserveForNext(state) };
     });
-    if (outcome.before.status === "NEW") throw new Problem("session_not_found", `decision ${claims.jti} is for session ${target.sessionId}, which does not exist`);
-    return settled(outcome);
+    return settledIn(target, envelope, outcome);
   }
 
-  async #receipt(target: Target, envelope: Envelope, outcome: TurnOutcome, verdict: string): Promise<void> {
-    const key = eventKeyOf(envelope.source, envelope.id);
-    const accepted: EventAccepted = { tenant: target.tenant, sessionId: target.sessionId, actorId: target.actorId, key, rev: outcome.after.rev, verdict };
-    await this.service.publish("responses", {
-      specversion: "1.0", id: `receipt:${target.actorId}:${key}:${String(this.service.deps.clock.nowMs())}`, source: "docket://sessions", type: EVENT_ACCEPTED,
-      subject: target.sessionId, tenant: target.tenant, partitionkey: target.actorId, data: JSON.stringify(accepted),
-    });
-  }
-
-  /** The event's one outcome is the dead letter (I1): recorded first, then the receipt. */
-  async #dead(target: Target, channel: SessionChannel, envelope: Envelope, text: string, problem: Problem): Promise<Delivered> {
-    await this.service.deadLetters.record({ channel, kind: DEAD_KINDS[channel], reason: problem.code, message: problem.message, payload: text, envelope, ...target });
-    if (channel === "tasks") {
-      const state = await this.service.turns.read(target.actorId);
-      await this.#receipt(target, envelope, { decision: { ok: true, events: [] }, before: state, after: state, events: [] }, problem.code);
-    }
+  /** Recorded first, then acked. An event's one outcome is the dead letter (I1). */
+  async #dead(target: Target, delivery: { channel: SessionChannel; envelope: Envelope; text: string }, poison: { problem: Problem; tries: number }): Promise<Delivered> {
+    const { channel, envelope, text } = delivery;
+    const { problem, tries } = poison;
+    if (channel === "tasks") return { ok: true, verdict: await this.refusals.refuse(target, refusedDelivery(envelope, text), poison), rev: 0 };
+    await this.service.deadLetters.record({ channel, kind: DEAD_KINDS[channel], reason: problem.code, message: problem.message, payload: text, envelope, tries, ...target });
     return { ok: true, verdict: problem.code, rev: 0 };
   }
 }
 
+/** An event under its own id; `delivered` is it, or the command that redrives it. */
+function refusedEvent(event: Envelope, delivered: Envelope, text = serializeEnvelope(event)): RefusedEvent {
+  return { event, letter: { channel: "tasks", kind: "event", payload: text, envelope: event }, ...(delivered === event ? {} : { delivered }) };
+}
+
+/** What the letter of a dead delivery holds: of a redrive what was to be redriven, so that it can be redriven again. */
+function refusedDelivery(envelope: Envelope, text: string): RefusedEvent {
+  if (envelope.type !== SESSION_REDRIVE) return refusedEvent(envelope, envelope, text);
+  try {
+    const { as, event, redrive } = read(SessionRedrive, envelope);
+    if (as === "event") return refusedEvent(redrivenEnvelope(envelope), envelope);
+    return { event: envelope, letter: { channel: REDRIVEN_CHANNELS[as], kind: as, payload: event, envelope: parseEnvelope(event) }, mark: `\nredrive ${String(redrive)}` };
+  } catch {
+    return refusedEvent(envelope, envelope, text); // the command itself does not fit
+  }
+}
+
+/** A command for a session that is there. */
+function inSession<T>(state: SessionState, command: T): T | undefined { return state.status === "NEW" ? undefined : command; }
+
+/** Throws Problem `session_not_found`: what is for no session is recorded, not swallowed. */
+function settledIn(target: Target, envelope: Envelope, outcome: TurnOutcome): Delivered {
+  if (outcome.before.status === "NEW") throw new Problem("session_not_found", `${envelope.type} ${envelope.id} is for session ${target.sessionId}, which does not exist`);
+  return settled(outcome);
+}
+
+function verdictOf({ decision }: TurnOutcome): ProblemCode | "accepted" { return decision.ok ? "accepted" : decision.code; }
+
 function settled(outcome: TurnOutcome): Delivered {
-  const verdict: ProblemCode | "accepted" = outcome.decision.ok ? "accepted" : outcome.decision.code;
-  return { ok: true, verdict, rev: outcome.after.rev };
+  return { ok: true, verdict: verdictOf(outcome), rev: outcome.after.rev };
 }
 
 function read<T extends z.ZodType>(schema: T, envelope: Envelope): z.output<T> {

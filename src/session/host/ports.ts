@@ -9,7 +9,9 @@ import type { JournalEntry } from "../../contracts/journal.js";
 import type { GrantClaims, ResultClaims } from "../../contracts/tools.js";
 import type { SessionState } from "../core/state.js";
 
-export interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string }
+/** Why an event was never taken, and the letter that says so. */
+export interface Refusal { readonly code: string; readonly message: string; readonly deadLetterId: string; readonly tries: number }
+export interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string; readonly refusal?: Refusal }
 
 /** Everything that one turn writes: all or nothing. */
 export interface TurnWrite {
@@ -31,6 +33,8 @@ export interface SessionStore {
   readBlob(key: string): Promise<string | undefined>;
   /** `conflict`: somebody else committed this revision, or a ledger row exists; nothing was written. */
   commit(write: TurnWrite): Promise<"committed" | "conflict">;
+  /** Writes a ledger row alone, create-only: what the row says of the event stands from then on. `conflict`: it has one. */
+  refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict">;
 }
 
 /** Publishes; resolves when the broker has the message. Throws Problem `broker_unavailable`. */

@@ -5,7 +5,7 @@
 import type { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../../contracts/api.js";
 import { summaryOf } from "../core/summary.js";
 import { decisionKeyOf } from "./ledger.js";
-import type { SessionStore } from "./ports.js";
+import type { LedgerRow, SessionStore } from "./ports.js";
 import type { Turns } from "./turn.js";
 
 const MAX_PAGE = 200;
@@ -36,14 +36,16 @@ export class Reads {
   /** How an accepted event ended, or where it is (I1). */
   async outcome(actorId: string, key: string): Promise<EventOutcome> {
     const state = await this.turns.read(actorId);
-    if (state.status === "NEW") return { state: "unknown" };
+    if (state.status === "NEW") return refusedOutcome(await this.store.readLedger(actorId, key));
     const ended = state.recentRuns.find((run) => run.key === key);
     if (ended !== undefined) return { state: "ended", runId: ended.runId, outcome: ended.outcome, rev: ended.rev, ...(ended.code === undefined ? {} : { code: ended.code }) };
     if ("run" in state && state.run.key === key) return { state: "running", runId: state.run.runId };
     const waiting = state.mailbox.find((item) => item.key === key);
     if (waiting !== undefined) return { state: "accepted", runId: waiting.runId, rev: waiting.rev };
+    if (state.recentCommands.includes(key)) return { state: "ended", outcome: "completed" };
     const row = await this.store.readLedger(actorId, key);
-    if (row === undefined) return { state: "unknown" };
+    if (row === undefined || row.refusal !== undefined) return refusedOutcome(row);
+    if (row.verdict !== undefined) return { state: "ended", outcome: "rejected", code: row.verdict, rev: row.rev };
     return await this.#olderOutcome(actorId, key, row.rev, state.rev);
   }
 
@@ -63,4 +65,9 @@ export class Reads {
     }
     return { state: "accepted", rev: fromRev };
   }
+}
+
+function refusedOutcome(row: LedgerRow | undefined): EventOutcome {
+  const refusal = row?.refusal;
+  return refusal === undefined ? { state: "unknown" } : { state: "ended", outcome: "dead_lettered", code: refusal.code, deadLetterId: refusal.deadLetterId };
 }

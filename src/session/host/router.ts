@@ -4,15 +4,16 @@
  * are acked; when the actor cannot be reached the broker repeats (DESIGN 3: failures of the way).
  */
 import { z } from "zod";
-import { parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
+import { assertSize, MAX_COMMAND_BYTES, MAX_EVENT_BYTES, parseEnvelope, type Envelope } from "../../contracts/cloudevent.js";
 import { actorIdOf, DEFAULT_TENANT } from "../../contracts/ids.js";
-import { RESERVED_TYPE_PREFIX, PROMPT_RECEIVED, type DeliveryStatus } from "../../contracts/messages.js";
+import { RESERVED_TYPE_PREFIX, PROMPT_RECEIVED, SESSION_REDRIVE, type DeliveryStatus } from "../../contracts/messages.js";
 import { Problem } from "../../contracts/problems.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { routeEvent } from "../../agent/route.js";
 import type { Catalog } from "./agents.js";
 import type { DeadLetters } from "./dead-letters.js";
 import { DEAD_KINDS, type SessionChannel, type Target } from "./deliveries.js";
+import type { Refusals } from "./refusals.js";
 
 /** Events older than this cannot be deduplicated any more: the ledger's horizon (DESIGN 3). */
 export const LEDGER_HORIZON_MS = 30 * 24 * 3_600_000;
@@ -20,6 +21,7 @@ export const LEDGER_HORIZON_MS = 30 * 24 * 3_600_000;
 export interface RouterDeps {
   readonly catalog: Catalog;
   readonly deadLetters: DeadLetters;
+  readonly refusals: Refusals;
   readonly logger: Logger;
   readonly nowMs: () => number;
   /** Calls the session's actor; throws Problem (retryable) when it cannot be reached. */
@@ -36,16 +38,27 @@ export class Router {
     let envelope: Envelope | undefined;
     let target: Target;
     try {
-      envelope = parseEnvelope(text);
+      envelope = parseEnvelope(text, MAX_COMMAND_BYTES);
+      if (envelope.type !== SESSION_REDRIVE) assertSize(text, MAX_EVENT_BYTES);
       target = this.#target(channel, envelope);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;
       this.deps.logger.warn({ channel, ...errorFields(error) }, "a delivery could not be routed");
-      await this.deps.deadLetters.record({ channel, kind: envelope === undefined ? "unreadable" : DEAD_KINDS[channel], reason: error.code, message: error.message, payload: text, ...(envelope === undefined ? {} : { envelope }) });
+      await this.#dead(channel, text, envelope, error);
       return "SUCCESS";
     }
     await this.deps.deliver(target, channel, text);
     return "SUCCESS";
+  }
+
+  /** What names its session has its outcome there, for whoever asks (I1). */
+  async #dead(channel: SessionChannel, text: string, envelope: Envelope | undefined, problem: Problem): Promise<void> {
+    if (channel === "tasks" && envelope?.subject !== undefined) {
+      const tenant = envelope.tenant ?? DEFAULT_TENANT;
+      await this.deps.refusals.refuse({ tenant, sessionId: envelope.subject, actorId: actorIdOf(tenant, envelope.subject) }, { event: envelope, letter: { channel, kind: "event", payload: text, envelope } }, { problem, tries: 1 });
+      return;
+    }
+    await this.deps.deadLetters.record({ channel, kind: envelope === undefined ? "unreadable" : DEAD_KINDS[channel], reason: problem.code, message: problem.message, payload: text, ...(envelope === undefined ? {} : { envelope }) });
   }
 
   #target(channel: SessionChannel, envelope: Envelope): Target {

@@ -7,11 +7,11 @@ const TTL = { ttlSeconds: 3600 };
 let serial = 0;
 
 function record(callId = `call_contract_${String(process.pid)}_${String(Date.now())}_${String((serial += 1))}`): CallRecord {
-  return { v: 1, callId, actorId: "default_s1", tool: "refund", argsDigest: "sha256:00", effects: "once", tries: [] };
+  return { v: 1, callId, actorId: "default_s1", tool: "refund", argsDigest: "sha256:00", effects: "once", claims: 1, tries: [] };
 }
 
 const claimed = (worker: string): CallRecord["tries"][number] =>
-  ({ state: "claimed", try: 1, worker, claimId: `claim-${worker}`, claimedAtMs: 1, lockUntilMs: 2, runs: 1 });
+  ({ state: "claimed", try: 1, worker, claimId: `claim-${worker}`, claimedAtMs: 1, lockUntilMs: 2, runs: 1, fence: 1 });
 
 /** `open` gives two connections to one store; they may be the same object where the store is in memory. */
 export function describeCallStoreContract(name: string, open: () => Promise<{ first: CallStore; second: CallStore; close?: () => Promise<void> }>): void {

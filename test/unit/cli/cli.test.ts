@@ -136,6 +136,17 @@ describe("session send --wait and tail", () => {
     expect(server!.requests[1]!.path).toBe(`/v1/sessions/s1/stream?wait=1&until=run%3A${runId}`);
   });
 
+  it("send --wait ends with 9 and names the letter where no session took the event", async () => {
+    await streaming([sse("end", { runId, outcome: "dead_lettered", code: "mailbox_full", deadLetterId: "dl_1", rev: 0 })]);
+    const ran = await docket(["session", "send", "s1", "hi", "--wait"], { env: env() });
+    expect(ran).toMatchObject({ code: 9, out: "" });
+    expect(ran.err).toContain("never became a run (mailbox_full): docket dlq show dl_1");
+    await server!.close();
+    await streaming([sse("end", { runId, outcome: "dead_lettered", code: "mailbox_full", deadLetterId: "dl_1", rev: 0 })]);
+    const json = await docket(["session", "send", "s1", "hi", "--wait", "-o", "json"], { env: env() });
+    expect(JSON.parse(json.out)).toMatchObject({ outcome: "dead_lettered", deadLetterId: "dl_1" });
+  });
+
   it("ends 8 when the run did not complete, and 124 when --timeout was over", async () => {
     await streaming([entry(2, ended("failed", "no")) + sse("end", { runId, outcome: "failed", code: "budget", rev: 2 })]);
     expect(await docket(["session", "send", "s1", "x", "--wait"], { env: env() })).toMatchObject({ code: 8, out: "no\n", err: expect.stringContaining("failed (budget)") as unknown });

@@ -127,7 +127,7 @@ describe("CloudEvents", () => {
   });
 
   it("judges each event of a batch on its own, in order", async () => {
-    const batch = [event({ id: "a" }), event({ id: "b", type: "com.docket.session.close.v1" }), { nonsense: 1 }, event({ id: "c", type: "nobody.wants.this" }), event({ id: "d" })];
+    const batch = [event({ id: "a" }), event({ id: "b", type: "com.docket.session.close.v1" }), { nonsense: 1 }, event({ id: "c", type: "nobody.wants.this" }), event({ id: "d", subject: "ord-2" })];
     const { status, json } = await post(gw, "/v1/events", batch, { "content-type": "application/cloudevents-batch+json" });
     expect(status).toBe(207);
     expect((json as unknown as { status: number }[]).map((item) => item.status)).toEqual([202, 403, 400, 422, 202]);
@@ -153,8 +153,8 @@ describe("CloudEvents", () => {
   it("keeps a valid trace and replaces one of zeros", async () => {
     const valid = `00-${"a".repeat(32)}-${"b".repeat(16)}-01`;
     await post(gw, "/v1/events", event({ id: "1", traceparent: valid }), structured);
-    await post(gw, "/v1/events", event({ id: "2" }), { ...structured, traceparent: valid });
-    await post(gw, "/v1/events", event({ id: "3", traceparent: `00-${"0".repeat(32)}-${"b".repeat(16)}-01` }), structured);
+    await post(gw, "/v1/events", event({ id: "2", subject: "ord-2" }), { ...structured, traceparent: valid });
+    await post(gw, "/v1/events", event({ id: "3", subject: "ord-3", traceparent: `00-${"0".repeat(32)}-${"b".repeat(16)}-01` }), structured);
     expect(gw.publisher.published.map((one) => one.traceparent === valid)).toEqual([true, true, false]);
   });
 
@@ -305,9 +305,11 @@ describe("reads and cancel", () => {
 
   it("tells an event's outcome", async () => {
     const { json } = await post(gw, "/v1/prompts", { text: "a", sessionId: "ord-1" });
-    expect(await (await get(accepted(json).links.outcome)).json()).toEqual({ state: "unknown" });
+    const { runId } = json;
+    expect(await (await get(accepted(json).links.outcome)).json()).toEqual({ state: "accepted", runId });
     gw.sessions.outcomes.set(`${actorIdOf("acme", "ord-1")}/${accepted(json).eventKey}`, { state: "ended", outcome: "completed" });
     expect(await (await get(accepted(json).links.outcome)).json()).toMatchObject({ outcome: "completed" });
+    expect(await (await get(`/v1/sessions/ord-1/events/${"0".repeat(32)}`)).json()).toEqual({ state: "unknown" });
     expect((await get("/v1/sessions/ord-1/events/nonsense")).status).toBe(422);
   });
 

@@ -11,7 +11,7 @@ beforeEach(async () => { gw = await startTestGateway({ config: { publishWaitMs: 
 afterEach(async () => { await gw.close(); });
 
 const ACTOR = actorIdOf("acme", "ord-1");
-const prompt = async (text = "hi"): Promise<{ eventKey: string; runId: string; eventId: string }> => (await post(gw, "/v1/prompts", { text, sessionId: "ord-1" })).json as { eventKey: string; runId: string; eventId: string };
+const prompt = async (text = "hi", sessionId = "ord-1"): Promise<{ eventKey: string; runId: string; eventId: string }> => (await post(gw, "/v1/prompts", { text, sessionId })).json as { eventKey: string; runId: string; eventId: string };
 const message = (type: string, data: object): string => serializeEnvelope({ specversion: "1.0", id: "r", source: "urn:docket:sessions", type, data: JSON.stringify(data) });
 const receipt = (key: string, verdict = "accepted"): string => message(EVENT_ACCEPTED, { tenant: "acme", sessionId: "ord-1", actorId: ACTOR, key, rev: 1, verdict });
 /** Rows are removed beside the delivery, several together. */
@@ -29,6 +29,18 @@ describe("responses", () => {
     await emptied();
   });
 
+  it("remembers that an event is dead, which its sender then reads, also while no actor answers", async () => {
+    const { eventKey, runId } = await prompt();
+    const dead = message(EVENT_ACCEPTED, { tenant: "acme", sessionId: "ord-1", actorId: ACTOR, key: eventKey, rev: 0, verdict: "mailbox_full", deadLetterId: "dl_1" });
+    for (let n = 0; n < 2; n += 1) expect(await gw.gateway.handleResponse(dead)).toBe("SUCCESS");
+    expect(await waiting()).toBe(0);
+    const outcome = async (): Promise<unknown> => (await fetch(`${gw.url}/v1/sessions/ord-1/events/${eventKey}`, { headers: { authorization: `Bearer ${gw.keys.all}` } })).json();
+    const expected = { state: "ended", runId, outcome: "dead_lettered", code: "mailbox_full", deadLetterId: "dl_1" };
+    expect(await outcome()).toEqual(expected);
+    gw.sessions.down = true;
+    expect(await outcome()).toEqual(expected);
+  });
+
   it("drops it on the run's end too, when the receipt was lost", async () => {
     const { eventKey, runId } = await prompt();
     await gw.gateway.handleResponse(message(RUN_ENDED, { tenant: "acme", sessionId: "ord-1", actorId: ACTOR, agent: "a", runId, key: eventKey, outcome: "completed", text: "", rev: 9, endedAtMs: 1 }));
@@ -39,6 +51,7 @@ describe("responses", () => {
     await prompt();
     expect(await gw.gateway.handleResponse(receipt("0".repeat(32)))).toBe("SUCCESS");
     expect(await gw.gateway.handleResponse(message("com.docket.something.new.v1", {}))).toBe("SUCCESS");
+    expect(gw.deadLetters.letters).toMatchObject([{ reason: "unknown_type" }]);
     expect(await waiting()).toBe(1);
   });
 
@@ -96,7 +109,7 @@ describe("sweep", () => {
   });
 
   it("is bounded per sweep, starves nobody, and goes on past one that fails", async () => {
-    for (let n = 0; n < 12; n += 1) await prompt(`p${n}`);
+    for (let n = 0; n < 12; n += 1) await prompt("hi", `ord-${n}`);
     gw.publisher.published.length = 0;
     gw.clock.advance(10_000);
     const counts = [await gw.gateway.sweep(), await gw.gateway.sweep(), await gw.gateway.sweep(), await gw.gateway.sweep()];

@@ -49,6 +49,23 @@ describe("reading on", () => {
     expect(late.messages).toEqual([{ event: "end", id: undefined, data: { runId: RUN, outcome: "completed", rev: 6 } }]);
   });
 
+  it("ends with the event's death, whether its session is there, or appears, or never does", async () => {
+    const dead = (deadLetterId: string) => ({ code: "mailbox_full", deadLetterId });
+    const add = (runId: string): Promise<unknown> => gw.inbox.add({ key: runId, envelopeText: "{}", acceptedAtMs: 0, publishedAtMs: 0, attempts: 1 }, { key: runId, digest: "d", answer: "{}" });
+    const end = (runId: string, deadLetterId: string) => ({ event: "end", id: undefined, data: { runId, outcome: "dead_lettered", ...dead(deadLetterId), rev: 0 } });
+    const runs = ["never", "there", "later"].map((key) => runIdOf(ACTOR, key));
+    for (const run of runs) await add(run);
+    await gw.inbox.bury(runs[0]!, dead("dl_never"));
+    expect((await readStream(url(`?wait=1&until=run:${runs[0]!}`), { key: gw.keys.all })).messages).toEqual([end(runs[0]!, "dl_never")]);
+    for (let n = 1; n <= 4; n += 1) gw.sessions.append("acme", SESSION, note(n));
+    await gw.inbox.bury(runs[1]!, dead("dl_there"));
+    const there = (await readStream(url(`?until=run:${runs[1]!}`), { key: gw.keys.all })).messages;
+    expect(journalIds(there)).toEqual([1, 2, 3, 4]);
+    expect(there.at(-1)).toEqual(end(runs[1]!, "dl_there"));
+    const later = await readStream(url(`?until=run:${runs[2]!}`), { key: gw.keys.all, onMessage: ({ id }) => { if (id === "4") void gw.inbox.bury(runs[2]!, dead("dl_later")); } });
+    expect(later.messages.at(-1)).toEqual(end(runs[2]!, "dl_later"));
+  });
+
   it("gives every revision exactly once and in order, cut at any point, any number of times", async () => {
     let session = 0;
     await fc.assert(fc.asyncProperty(fc.integer({ min: 1, max: 25 }), fc.array(fc.integer({ min: 1, max: 8 }), { maxLength: 6 }), fc.array(fc.integer({ min: 0, max: 4 }), { maxLength: 10 }), async (total, cuts, growth) => {

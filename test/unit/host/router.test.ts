@@ -6,10 +6,13 @@ import { actorIdOf } from "../../../src/contracts/ids.js";
 import { SESSION_CANCEL } from "../../../src/contracts/messages.js";
 import { Problem } from "../../../src/contracts/problems.js";
 import { TOOL_COMPLETED } from "../../../src/contracts/tools.js";
+import { unpacked } from "../../../src/platform/letter-parcel.js";
 import { createLogger } from "../../../src/platform/log.js";
 import { DeadLetters } from "../../../src/session/host/dead-letters.js";
 import type { SessionChannel, Target } from "../../../src/session/host/deliveries.js";
 import { LEDGER_HORIZON_MS, Router } from "../../../src/session/host/router.js";
+import { Refusals } from "../../../src/session/host/refusals.js";
+import { MemorySessionStore } from "../../support/memory-session-store.js";
 import { FakeBus, prompt, SESSION, World } from "./support.js";
 
 const NOW = Date.parse("2026-01-01T00:00:00Z");
@@ -19,8 +22,9 @@ function make() {
   const bus = new FakeBus();
   const delivered: { target: Target; channel: SessionChannel; text: string }[] = [];
   const way = { fails: undefined as Error | undefined };
+  const deadLetters = new DeadLetters(bus, { nowMs: () => NOW });
   const router = new Router({
-    catalog, deadLetters: new DeadLetters(bus, { nowMs: () => NOW }), logger: createLogger("test", "silent"), nowMs: () => NOW,
+    catalog, deadLetters, refusals: new Refusals({ store: new MemorySessionStore(), bus, deadLetters, clock: { nowMs: () => NOW } }), logger: createLogger("test", "silent"), nowMs: () => NOW,
     deliver: async (target, channel, text) => { if (way.fails !== undefined) throw way.fails; delivered.push({ target, channel, text }); },
   });
   return { bus, delivered, router, way };
@@ -42,6 +46,7 @@ describe("router", () => {
     ["a subject with a line end", "tasks", serializeEnvelope(event({ subject: "a\nb" })), "not_a_cloudevent"],
     ["a subject of 201 characters", "tasks", serializeEnvelope(event({ subject: "x".repeat(201) })), "not_a_cloudevent"],
     ["an expiry that is no time", "tasks", serializeEnvelope(event({ expirytime: "tomorrow" })), "not_a_cloudevent"],
+    ["an event of 2 MB", "tasks", serializeEnvelope(event({ data: JSON.stringify("x".repeat(2_000_000)) })), "payload_too_large"],
     ["an event of 300 kB", "tasks", serializeEnvelope(event({ data: JSON.stringify("x".repeat(300_000)) })), "payload_too_large"],
     ["a bomb of brackets", "tasks", serializeEnvelope(event({ data: deep(10_000) })), "not_json"],
     ["a key given twice", "tasks", '{"specversion":"1.0","id":"1","id":"2","source":"s","type":"t"}', "not_json"],
@@ -61,9 +66,9 @@ describe("router", () => {
     expect(await router.handle(channel, text)).toBe("SUCCESS");
     expect(delivered).toEqual([]);
     expect(bus.letters).toHaveLength(1);
-    const [letter] = bus.letters;
+    const [letter] = bus.letters.map(unpacked);
     expect(letter).toMatchObject({ reason, payload: text, app: "sessions" });
-    const readable = reason !== "not_json" && reason !== "not_a_cloudevent" && reason !== "payload_too_large";
+    const readable = reason !== "not_json" && reason !== "not_a_cloudevent" && text.length < 1_000_000;
     expect(letter?.kind).toBe(readable ? { tasks: "event", toolResults: "tool_result", approvalsResolved: "decision" }[channel] : "unreadable");
     if (readable) expect(letter?.envelope).toMatchObject({ id: "1", source: "shop" });
   });

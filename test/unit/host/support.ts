@@ -26,6 +26,7 @@ import { actorMethods } from "../../../src/session/host/actor-methods.js";
 import type { Catalog } from "../../../src/session/host/agents.js";
 import { Deliveries, type SessionChannel, type Target } from "../../../src/session/host/deliveries.js";
 import type { Bus, Reminders } from "../../../src/session/host/ports.js";
+import { Refusals } from "../../../src/session/host/refusals.js";
 import { Router } from "../../../src/session/host/router.js";
 import { SessionService } from "../../../src/session/host/service.js";
 import { MemorySessionStore } from "../../support/memory-session-store.js";
@@ -215,10 +216,11 @@ export class World {
       resolveModel: (full) => (full.startsWith("hand:") ? { model: counted(hand), name: "any" } : { ...models.resolve(full), model: counted(models.resolve(full).model) }),
       clock: systemClock, random: () => 0.5, logger: createLogger("test", "silent"),
     });
-    const deliveries = new Deliveries(service);
+    const refusals = new Refusals({ store, bus, deadLetters: service.deadLetters, clock: systemClock });
+    const deliveries = new Deliveries(service, refusals);
     const methods = actorMethods(service, deliveries, ACTOR_KEY);
     const router = new Router({
-      catalog, deadLetters: service.deadLetters, logger: createLogger("test", "silent"), nowMs: () => Date.now(),
+      catalog, deadLetters: service.deadLetters, refusals, logger: createLogger("test", "silent"), nowMs: () => Date.now(),
       deliver: async (target, channel, text) => {
         const answer = await methods["deliver"](target.actorId, { key: ACTOR_KEY, channel, text, tenant: target.tenant, sessionId: target.sessionId }) as { ok: boolean; code?: string; message?: string };
         if (!answer.ok) throw new Problem("actor_unavailable", `${String(answer.code)}: ${String(answer.message)}`);

@@ -104,9 +104,12 @@ describe("what lists show", () => {
     expect(bench.types).toEqual(["PublicationsCleared"]);
     expect(summaryOf(bench.open)).toMatchObject({ status: "IDLE", waitingFor: "the next event" });
     expect(nextDueAtMs(bench.state)).toBeUndefined();
+    // The host may have died before it could register the guard: somebody else has to look whether the release came.
+    expect(summaryOf(bench.open).nextDueAtMs).toBe(bench.open.updatedAtMs + bench.open.guard.periodMs + 6_000);
     expect(bench.tick({ guardGeneration: 9 }).events).toEqual([]);
     bench.tick({ guardGeneration: 1 });
     expect(bench.types).toEqual(["GuardReleased"]);
+    expect(summaryOf(bench.open).nextDueAtMs).toBeUndefined();
     expect(bench.tick().events).toEqual([]);
   });
 });

@@ -1,0 +1,271 @@
+/** Redrives of every kind and by the hundred: new events with a causation link, each once, audited; groups of one cause; numbers; forgetting. */
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import Database from "better-sqlite3";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { serializeEnvelope, type Envelope } from "../../../src/contracts/cloudevent.js";
+import { APPROVAL_PENDING, DECISION_MADE } from "../../../src/contracts/decisions.js";
+import { JOURNAL_APPENDED } from "../../../src/contracts/journal.js";
+import { DEAD_LETTERED, SESSION_REDRIVE, type DeadLetter } from "../../../src/contracts/messages.js";
+import { TOOL_COMPLETED, TOOL_REQUESTED } from "../../../src/contracts/tools.js";
+import { fingerprintOf } from "../../../src/console/fingerprint.js";
+import { openReadModel } from "../../../src/console/read-model/database.js";
+import { ensureDevKeys, loadSigner, loadTrust, type Signer, type Trust } from "../../../src/platform/keys.js";
+import { signDecision } from "../../../src/platform/signing.js";
+import { docket } from "../../support/cli-fakes.js";
+import { ACTOR, entryOf, messageOf, pendingOf, START_MS, startConsole, summaryOf, type ConsoleWorld } from "../../support/console-fakes.js";
+
+let dir: string;
+let keys: { signer: Signer; trust: Trust };
+let world: ConsoleWorld;
+let admin: string, operator: string, viewer: string;
+beforeAll(async () => {
+  dir = await mkdtemp(join(tmpdir(), "docket-redrive-"));
+  await ensureDevKeys(dir);
+  keys = { signer: await loadSigner(dir, "console"), trust: await loadTrust(dir) };
+});
+afterAll(() => rm(dir, { recursive: true }));
+beforeEach(async () => {
+  world = await startConsole(keys);
+  [admin, operator, viewer] = [world.key(["admin"]), world.key(["operator"], { id: "otto" }), world.key(["viewer"])];
+});
+afterEach(() => world.close());
+
+const event = (id: string, more: Partial<Envelope> = {}): Envelope => ({ specversion: "1.0", id, source: "/shop", type: "com.shop.order.placed", subject: "ord-1", tenant: "default", data: '{"total":9007199254740993}', ...more });
+let serial = 0;
+async function dead(overrides: Partial<DeadLetter> = {}): Promise<string> {
+  serial += 1;
+  const letter: DeadLetter = {
+    deadLetterId: `dl_${String(serial)}`, kind: "event", reason: "mailbox_full", message: `${String(serial)} events wait for this session; the limit is 256`, topic: "agent.tasks.incoming", app: "sessions", tries: 1,
+    tenant: "default", sessionId: "ord-1", payload: serializeEnvelope(event(`e${String(serial)}`)), payloadEncoding: "utf8", firstFailedAtMs: START_MS, lastFailedAtMs: START_MS, ...overrides,
+  };
+  expect(await world.console.handleDeadLetter(messageOf(DEAD_LETTERED, letter))).toBe("SUCCESS");
+  return letter.deadLetterId;
+}
+const one = (id: string, body: object = {}, key = operator) => world.call("POST", `/v1/dead-letters/${id}/redrive`, { key, body: { reason: "again", ...body } });
+const many = (body: object, key = operator) => world.call("POST", "/v1/dead-letters/redrive", { key, body: { reason: "again", ...body } });
+const commands = () => world.tasks.sent.map((sent) => ({ id: sent.id, type: sent.type, subject: sent.subject, causationid: sent.causationid, ...JSON.parse(sent.data) as { deadLetterId: string; event: string; as: string; redrive: number } }));
+const groups = async (query = "") => ((await world.call("GET", `/v1/dead-letters/groups${query}`, { key: viewer })).body["items"] as Record<string, unknown>[]);
+
+describe("a redrive of each kind", () => {
+  const addressed = { tenant: "default", sessionId: "ord-1", actorId: ACTOR };
+  const result = messageOf(TOOL_COMPLETED, { ...addressed, callId: "c", proof: "x" }, { id: "result-1" });
+  const decision = async (exp: number): Promise<string> => messageOf(DECISION_MADE, { ...addressed, approvalId: "apr_1", decision: await signDecision(keys.signer, {
+    iss: "docket/console", aud: "docket/sessions", sub: ACTOR, jti: "dec_1", approvalId: "apr_1", version: 1, argsDigest: "d", kind: "approve", principal: { id: "ann", class: "person", roles: [] }, via: "cli", iat: 1, exp,
+  }) }, { id: "dec_1" });
+
+  it.each<[string, () => Promise<Partial<DeadLetter>>, string, string | undefined]>([
+    ["event", async () => ({ payload: serializeEnvelope(event("e")) }), "event", "e"],
+    ["tool request that holds its event", async () => ({ kind: "tool_request" as const, payload: JSON.stringify({ tool: "refund", event: serializeEnvelope(event("e")) }) }), "event", "e"],
+    ["tool result", async () => ({ kind: "tool_result" as const, payload: result }), "tool_result", "result-1"],
+    ["decision that is still valid", async () => ({ kind: "decision" as const, payload: await decision(START_MS / 1000 + 60) }), "decision", "dec_1"],
+    ["event that came as bytes", async () => ({ payload: Buffer.from(serializeEnvelope(event("e"))).toString("base64"), payloadEncoding: "base64" as const }), "event", "e"],
+  ])("%s: a command to its session, with what died and the cause", async (_name, make, as, cause) => {
+    const about = await make();
+    const id = await dead(about);
+    expect(await one(id)).toMatchObject({ status: 202, body: { action: "send", sessionId: "ord-1" } });
+    expect(commands()).toMatchObject([{ id: `redrive:${id}:1`, type: SESSION_REDRIVE, subject: "ord-1", deadLetterId: id, as, causationid: cause, redrive: 1 }]);
+  });
+
+  it("tool request of the worker's, which names only its run: the event is found in the session's journal", async () => {
+    const request = messageOf(TOOL_REQUESTED, { ...addressed, callId: "c" });
+    const runId = "run_1";
+    world.sessions.journals.set(ACTOR, [entryOf(1, []), entryOf(2, [{ type: "EventReceived", key: "k", source: "/shop", id: "e-7", eventType: "com.shop.order.placed", mode: "enqueue", runId, correlationId: runId, data: { text: '{"n":9007199254740993}', truncated: false } }])]);
+    const id = await dead({ kind: "tool_request", reason: "bad_signature", app: "tools", payload: request, actorId: ACTOR, runId });
+    expect(await one(id)).toMatchObject({ status: 202 });
+    expect(JSON.parse(commands()[0]!.event)).toMatchObject({ id: "e-7", source: "/shop", type: "com.shop.order.placed", subject: "ord-1" });
+    expect(commands()[0]!.event).toContain("9007199254740993");
+    expect(await one(await dead({ kind: "tool_request", payload: request, actorId: ACTOR, runId: "run_gone" }))).toMatchObject({ status: 422 });
+    world.sessions.down = true;
+    expect(await one(await dead({ kind: "tool_request", payload: request, actorId: ACTOR, runId }))).toMatchObject({ status: 503 });
+  });
+
+  it("decision that has run out: refused, with what to do", async () => {
+    const id = await dead({ kind: "decision", payload: await decision(START_MS / 1000 - 1) });
+    expect(await one(id)).toMatchObject({ status: 410, body: { code: "expired", hint: "decide again: docket approval show apr_1" } });
+    expect(world.tasks.sent).toEqual([]);
+  });
+
+  it("what is signed cannot be edited", async () => {
+    expect(await one(await dead({ kind: "tool_result", payload: result }), { payload: result }, admin)).toMatchObject({ status: 422, body: { detail: expect.stringContaining("signed") as unknown } });
+  });
+
+  it("journal event and approval: taken in where they fit by now, and left dead where they do not", async () => {
+    const journal = messageOf(JOURNAL_APPENDED, { appended: [{ entry: entryOf(1, []), summary: summaryOf() }] });
+    const approval = messageOf(APPROVAL_PENDING, pendingOf());
+    for (const [kind, payload] of [["journal", journal], ["approval", approval]] as const) {
+      const id = await dead({ kind, payload });
+      expect(await one(id)).toMatchObject({ status: 202, body: { action: "take-in" } });
+      const unfit = await dead({ kind, payload: "{}" });
+      expect(await one(unfit)).toMatchObject({ status: 422, body: { code: "validation_failed" } });
+      expect((await world.call("GET", `/v1/dead-letters/${unfit}`, { key: viewer })).body).toMatchObject({ state: "dead" });
+      expect(await one(unfit, { payload }, admin)).toMatchObject({ status: 202 });
+    }
+    expect((await world.call("GET", "/v1/sessions", { key: viewer })).body["items"]).toHaveLength(1);
+    expect((await world.call("GET", "/v1/approvals", { key: viewer })).body["items"]).toHaveLength(1);
+  });
+});
+
+describe("a bulk redrive", () => {
+  it("counts first, then sends the oldest first, page by page; asked for again it sends nothing", async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 7; n += 1) ids.push(await dead());
+    const other = await dead({ reason: "expired", message: "too late" });
+    expect(await many({ filter: { reason: "mailbox_full" }, dryRun: true })).toMatchObject({ status: 200, body: { dryRun: true, matched: 7, redriven: 7, byKind: { event: 7 }, skipped: [] } });
+    expect(world.tasks.sent).toEqual([]);
+    const matched: unknown[] = [];
+    let cursor: unknown;
+    do {
+      const page = await many({ filter: { reason: "mailbox_full" }, limit: 3, ...(cursor === undefined ? {} : { cursor }) });
+      expect(page.status).toBe(202);
+      matched.push(page.body["matched"]);
+      cursor = page.body["nextCursor"];
+    } while (cursor !== undefined);
+    expect(matched).toEqual([7, 4, 1]);
+    expect(commands().map((command) => command.deadLetterId)).toEqual(ids);
+    expect((await many({ filter: { reason: "mailbox_full" } })).body).toMatchObject({ matched: 0, redriven: 0 });
+    expect(world.tasks.sent).toHaveLength(7);
+    expect((await many({ all: true })).body).toMatchObject({ matched: 1, redriven: 1 });
+    expect(commands().at(-1)?.deadLetterId).toBe(other);
+  });
+
+  it("asked for by two people at once sends each letter under one id", async () => {
+    for (let n = 0; n < 5; n += 1) await dead();
+    const answers = await Promise.all([many({ all: true }), many({ all: true }, admin)]);
+    expect(answers.map((answer) => answer.status)).toEqual([202, 202]);
+    expect(new Set(commands().map((command) => command.id)).size).toBe(5);
+    expect(commands().every((command) => command.redrive === 1)).toBe(true);
+  });
+
+  it("leaves out what cannot be redriven, says why, and goes on", async () => {
+    await dead();
+    const unreadable = await dead({ kind: "unreadable", reason: "not_json", payload: "{" });
+    await dead();
+    expect((await many({ all: true })).body).toMatchObject({ matched: 3, redriven: 2, skipped: [{ deadLetterId: unreadable, code: "not_a_cloudevent" }] });
+    expect((await world.call("GET", `/v1/dead-letters/${unreadable}`, { key: viewer })).body).toMatchObject({ state: "dead", redriveCount: 0 });
+  });
+
+  it("stops where the broker is gone, and goes on under the same ids", async () => {
+    for (let n = 0; n < 4; n += 1) await dead();
+    world.tasks.onSend = () => { world.tasks.down = world.tasks.sent.length === 2; };
+    expect(await many({ all: true })).toMatchObject({ status: 503, body: { code: "broker_unavailable" } });
+    world.tasks.down = false;
+    world.tasks.onSend = () => undefined;
+    expect((await many({ all: true })).body).toMatchObject({ matched: 2, redriven: 2 });
+    expect(commands().every((command) => command.redrive === 1)).toBe(true);
+    expect(new Set(commands().map((command) => command.deadLetterId)).size).toBe(4);
+  });
+
+  it.each<[string, object, number]>([["without a filter", {}, 400], ["without a reason", { reason: "", all: true }, 422], ["with an unknown filter", { filter: { colour: "red" } }, 422], ["of a viewer", { all: true }, 403]])("%s is refused", async (name, body, status) => {
+    await dead();
+    expect(await many(body, name === "of a viewer" ? viewer : operator)).toMatchObject({ status });
+    expect(world.tasks.sent).toEqual([]);
+  });
+
+  it("touches one tenant only", async () => {
+    await dead({ tenant: "other" });
+    expect((await many({ all: true })).body).toMatchObject({ matched: 0 });
+  });
+
+  it("is audited letter by letter, with who and why", async () => {
+    const ids = [await dead(), await dead()];
+    await many({ all: true });
+    const rows = ((await world.call("GET", "/v1/audit", { key: admin })).body["items"] as { action: string; target: string; outcome: string; principalId: string; reason: string }[]).filter((row) => row.action === "dead-letter.redrive");
+    expect(rows.map((row) => `${row.target} ${row.outcome} ${row.principalId} ${row.reason}`).sort()).toEqual(ids.flatMap((id) => [`${id} redriven otto again`, `${id} requested otto again`]).sort());
+  });
+
+  it("by the command: groups, dry run, edit, and what was skipped as exit code", async () => {
+    const cli = (args: string[], roles = ["operator"]) => docket(args, { cwd: dir, env: { DOCKET_CONSOLE_URL: world.http.url, DOCKET_API_KEY: world.key(roles) } });
+    for (let n = 0; n < 3; n += 1) await dead();
+    const odd = await dead({ kind: "unreadable", reason: "not_json", message: "x", payload: "{" });
+    const listed = (await cli(["dlq", "groups"])).out;
+    const fingerprint = /(fp_[0-9a-f]{16}) +3 +3 +event +mailbox_full/.exec(listed)?.[1];
+    expect(fingerprint).toBeDefined();
+    expect((await cli(["dlq", "redrive", "--reason", "r"])).code).toBe(2);
+    expect((await cli(["dlq", "redrive", odd, "--all", "--reason", "r"])).code).toBe(2);
+    expect((await cli(["dlq", "redrive", "--all", "--reason", "r", "--since", "yesterday-ish"])).code).toBe(2);
+    const dry = await cli(["dlq", "redrive", "--fingerprint", fingerprint!, "--since", "2020-01-01", "--reason", "r", "--dry-run"]);
+    expect(dry).toMatchObject({ code: 0, out: expect.stringMatching(/would be redriven +3, 3 event/) as unknown });
+    expect(world.tasks.sent).toEqual([]);
+    expect(JSON.parse((await cli(["dlq", "redrive", "--all", "--reason", "r", "-o", "json"])).out)).toMatchObject({ matched: 4, redriven: 3, skipped: [{ deadLetterId: odd }] });
+    expect((await cli(["dlq", "redrive", "--all", "--reason", "r"])).code).toBe(8);
+    await writeFile(join(dir, "event.json"), serializeEnvelope(event("mended", { data: '{"total":7}' })));
+    expect((await cli(["dlq", "redrive", odd, "--reason", "mended", "--edit", "event.json"])).code).toBe(5);
+    expect((await cli(["dlq", "redrive", odd, "--reason", "mended", "--edit", "event.json"], ["admin"])).code).toBe(0);
+    expect(JSON.parse(commands().at(-1)!.event)).toMatchObject({ id: "mended", data: { total: 7 } });
+  });
+});
+
+describe("groups", () => {
+  it("take together what differs only in ids, numbers and quoted values, the most numerous first", async () => {
+    for (let n = 0; n < 3; n += 1) await dead();
+    for (const who of ['"ann"', '"bob\'s"', '"c"']) await dead({ reason: "agent_unknown", message: `no agent takes event 0b24a2ba-8e6f-40a6-92cd-f16bdce6706d: no agent is named ${who}` });
+    await dead({ reason: "agent_unknown", message: "another thing" });
+    await dead({ tenant: "other" });
+    await many({ filter: { reason: "mailbox_full" }, limit: 1 });
+    const all = await groups();
+    expect(all.map((group) => [group["reason"], group["count"], group["dead"]])).toEqual([["agent_unknown", 3, 3], ["mailbox_full", 3, 2], ["agent_unknown", 1, 1]]);
+    expect(await groups("?state=dead&reason=mailbox_full")).toMatchObject([{ count: 2, firstAtMs: START_MS }]);
+    const listed = await world.call("GET", `/v1/dead-letters?fingerprint=${String(all[0]!["fingerprint"])}`, { key: viewer });
+    expect(listed.body["items"]).toHaveLength(3);
+    expect(await world.call("GET", "/v1/dead-letters/groups?colour=red", { key: viewer })).toMatchObject({ status: 422 });
+  });
+
+  it("tell apart what has another reason, tool, or event type", () => {
+    const base: DeadLetter = { deadLetterId: "a", kind: "event", reason: "r", message: "m 1", topic: "t", app: "sessions", tries: 1, payload: "", payloadEncoding: "utf8", firstFailedAtMs: 1, lastFailedAtMs: 1 };
+    const others: Partial<DeadLetter>[] = [{ reason: "s" }, { kind: "journal" }, { tool: "refund" }, { envelope: { type: "x" } }, { message: "n 1" }, { app: "tools" }];
+    expect(fingerprintOf({ ...base, deadLetterId: "b", message: "m 2", payload: "other", tries: 5, sessionId: "s" })).toBe(fingerprintOf(base));
+    for (const other of others) expect(fingerprintOf({ ...base, ...other }), JSON.stringify(other)).not.toBe(fingerprintOf(base));
+  });
+
+  it("are there for letters that an older version kept", async () => {
+    const file = join(dir, "old.db");
+    const old = new Database(file);
+    old.exec("create table dead_letters (dead_letter_id text primary key, tenant text, session_id text, kind text not null, reason text not null, state text not null, received_at integer not null, redrive_count integer not null default 0, settled_at integer, letter text not null)");
+    const kept: DeadLetter = { deadLetterId: "dl_old", kind: "event", reason: "expired", message: "m", topic: "t", app: "sessions", tries: 1, payload: "x", payloadEncoding: "utf8", firstFailedAtMs: 1, lastFailedAtMs: 1 };
+    old.prepare("insert into dead_letters values ('dl_old', 'default', null, 'event', 'expired', 'dead', 1, 0, null, ?)").run(JSON.stringify(kept));
+    old.close();
+    for (let n = 0; n < 2; n += 1) {
+      const db = openReadModel(file);
+      expect(await db.selectFrom("dead_letters").select("fingerprint").execute()).toEqual([{ fingerprint: fingerprintOf(kept) }]);
+      await db.destroy();
+    }
+  });
+});
+
+describe("numbers", () => {
+  it("tell a scraper how many there are by kind, reason and state, and how old the oldest unsettled one is", async () => {
+    for (let n = 0; n < 3; n += 1) await dead();
+    await dead({ tenant: "other", kind: "tool_request", reason: 'evil"} 1\ndocket_dead_letters{x="' });
+    await many({ all: true, limit: 1 });
+    world.clock.ms += 90_000;
+    const key = world.key(["admin"], { scopes: ["console:metrics"] });
+    const response = await fetch(`${world.http.url}/metrics`, { headers: { authorization: `Bearer ${key}` } });
+    expect(response.headers.get("content-type")).toContain("version=0.0.4");
+    expect((await response.text()).split("\n").filter((line) => !line.startsWith("#")).sort()).toEqual([
+      "", 'docket_dead_letter_oldest_seconds{kind="event"} 90', 'docket_dead_letter_oldest_seconds{kind="tool_request"} 90',
+      'docket_dead_letters{kind="event",reason="mailbox_full",state="dead"} 2', 'docket_dead_letters{kind="event",reason="mailbox_full",state="redriven"} 1', 'docket_dead_letters{kind="tool_request",reason="other",state="dead"} 1',
+    ]);
+    expect(await world.call("GET", "/v1/dead-letters", { key })).toMatchObject({ status: 403 });
+    expect(await world.call("GET", "/metrics", { key: operator })).toMatchObject({ status: 403 });
+    expect(await world.call("GET", "/metrics")).toMatchObject({ status: 401 });
+  });
+});
+
+describe("retention", () => {
+  it("forgets settled letters after 90 days, unsettled ones after 180, and never sooner", async () => {
+    const day = 86_400_000;
+    const [settled, open] = [await dead(), await dead()];
+    await one(settled);
+    const left = async (days: number) => {
+      world.clock.ms = START_MS + days * day;
+      await world.console.lookAround();
+      return ((await world.call("GET", "/v1/dead-letters", { key: world.key(["viewer"]) })).body["items"] as { letter: DeadLetter }[]).map((item) => item.letter.deadLetterId).sort();
+    };
+    expect(await left(89.9)).toEqual([settled, open].sort());
+    expect(await left(90.1)).toEqual([open]);
+    expect(await left(179.9)).toEqual([open]);
+    expect(await left(180.1)).toEqual([]);
+  });
+});

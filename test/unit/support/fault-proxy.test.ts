@@ -1,0 +1,129 @@
+/** The fault proxy mistreats what it is told to, as it is told, and leaves everything else alone. */
+import { createServer, type Server } from "node:http";
+import type { AddressInfo } from "node:net";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { choosePorts } from "../../../src/launcher/ports.js";
+import { eventually } from "../../support/cluster.js";
+import { FaultProxy, type ProxyRule } from "../../support/fault-proxy.js";
+
+interface Got { readonly path: string; readonly body: string; readonly token: string | undefined }
+
+let app: Server;
+let got: Got[];
+let running: number;
+let mostRunning: number;
+let holdMs: number;
+let proxy: FaultProxy;
+let base: string;
+
+beforeEach(async () => {
+  got = [];
+  running = 0;
+  mostRunning = 0;
+  holdMs = 0;
+  app = createServer((req, res) => {
+    let body = "";
+    req.on("data", (piece: Buffer) => { body += piece.toString(); });
+    req.on("end", () => {
+      got.push({ path: req.url ?? "", body, token: req.headers["dapr-api-token"] as string | undefined });
+      running += 1;
+      mostRunning = Math.max(mostRunning, running);
+      setTimeout(() => { running -= 1; res.setHeader("x-app", "yes"); res.end(JSON.stringify({ status: "SUCCESS", n: got.length })); }, holdMs);
+    });
+  });
+  await new Promise<void>((resolve) => app.listen(0, "127.0.0.1", resolve));
+  const { proxy: port = 0 } = await choosePorts({ wishes: { proxy: undefined }, mode: "free", overrides: {} });
+  proxy = new FaultProxy({ targetPort: (app.address() as AddressInfo).port, logPath: /^\/channels\// });
+  await proxy.listen(port);
+  base = `http://127.0.0.1:${String(port)}`;
+});
+afterEach(async () => {
+  await proxy.close();
+  app.closeAllConnections();
+  await new Promise((resolve) => { app.close(resolve); });
+});
+
+const deliver = (body: string, path = "/channels/tasks"): Promise<Response> => fetch(`${base}${path}`, { method: "POST", body, headers: { "dapr-api-token": "secret" } });
+const rule = (how: ProxyRule["do"], more: Partial<ProxyRule> = {}): void => { proxy.set({ path: /^\/channels\/tasks$/, do: how, ...more }); };
+const bodies = (): string[] => got.map(({ body }) => body);
+
+describe("without a rule", () => {
+  it("gives method, path, headers, body and answer on as they are", async () => {
+    const reply = await deliver("one", "/channels/tasks?x=1");
+    expect([reply.status, reply.headers.get("x-app"), await reply.json()]).toEqual([200, "yes", { status: "SUCCESS", n: 1 }]);
+    expect(got).toEqual([{ path: "/channels/tasks?x=1", body: "one", token: "secret" }]);
+    expect(proxy.log).toMatchObject([{ path: "/channels/tasks?x=1", body: "one", rule: undefined, status: 200 }]);
+  });
+
+  it("breaks the connection where the app is dead, as a dead app does", async () => {
+    app.closeAllConnections();
+    await new Promise((resolve) => { app.close(resolve); });
+    await expect(deliver("one")).rejects.toThrow();
+    expect(proxy.log).toMatchObject([{ status: "cut" }]);
+  });
+});
+
+describe("with a rule", () => {
+  it("mistreats only the paths that it names, and only as often as it says", async () => {
+    rule("drop", { times: 1 });
+    await deliver("other", "/channels/journal");
+    await deliver("first");
+    await deliver("second");
+    expect(bodies()).toEqual(["other", "second"]);
+    expect(proxy.hits).toBe(1);
+    proxy.set(undefined);
+    expect(proxy.hits).toBe(0);
+  });
+
+  it("drop: the broker hears an ack, the app nothing", async () => {
+    rule("drop");
+    expect(await (await deliver("one")).json()).toEqual({ status: "SUCCESS" });
+    expect(got).toEqual([]);
+  });
+
+  it("drop of an actor call: a 200 without a body, as daprd gives for a call that failed", async () => {
+    proxy.set({ path: /^\/actors\//, do: "drop", dropped: "" });
+    const reply = await deliver("{}", "/actors/SessionActor/x/method/deliver");
+    expect([reply.status, await reply.text()]).toEqual([200, ""]);
+  });
+
+  it("duplicate: the second copy comes while the first still runs; the first answer counts", async () => {
+    holdMs = 120;
+    rule("duplicate", { ms: 20 });
+    expect(await (await deliver("one")).json()).toMatchObject({ status: "SUCCESS" });
+    expect(bodies()).toEqual(["one", "one"]);
+    expect(mostRunning).toBe(2);
+  });
+
+  it("delay: nothing reaches the app before its time", async () => {
+    rule("delay", { ms: 150 });
+    const sentAtMs = Date.now();
+    const reply = deliver("one");
+    await eventually("it has been held", () => (proxy.hits === 1 ? true : undefined));
+    expect(got).toEqual([]);
+    await reply;
+    expect(Date.now() - sentAtMs).toBeGreaterThanOrEqual(145);
+    expect(bodies()).toEqual(["one"]);
+  });
+
+  it("reorder: the one behind goes first", async () => {
+    rule("reorder", { ms: 5_000 });
+    const first = deliver("first");
+    await eventually("the first is held", () => (proxy.hits === 1 ? true : undefined));
+    await deliver("second");
+    await first;
+    expect(bodies()).toEqual(["second", "first"]);
+  });
+
+  it("reorder: alone, it goes when its time is over", async () => {
+    rule("reorder", { ms: 100 });
+    expect((await deliver("alone")).status).toBe(200);
+    expect(bodies()).toEqual(["alone"]);
+  });
+
+  it("lose-answer: the app has handled it, the caller's connection breaks", async () => {
+    rule("lose-answer");
+    await expect(deliver("one")).rejects.toThrow();
+    expect(bodies()).toEqual(["one"]);
+  });
+});
