@@ -2,8 +2,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { attributesOf, serializeEnvelope, type Envelope } from "../../../src/contracts/cloudevent.js";
-import { actorIdOf } from "../../../src/contracts/ids.js";
-import { eventKeyOf } from "../../../src/contracts/ids.js";
+import { actorIdOf, eventKeyOf } from "../../../src/contracts/ids.js";
 import { SESSION_CANCEL } from "../../../src/contracts/messages.js";
 import { Problem } from "../../../src/contracts/problems.js";
 import { TOOL_COMPLETED } from "../../../src/contracts/tools.js";
