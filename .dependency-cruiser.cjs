@@ -20,6 +20,7 @@ module.exports = {
     room("dapr-is-an-adapter", "The sidecar's facts live here and nowhere else.", "^src/dapr/", ["^src/contracts/", "^src/platform/"]),
     room("launcher-starts-things", "The launcher starts processes; it is no part of an app.", "^src/launcher/", ["^src/contracts/", "^src/platform/", "^src/dapr/probe"]),
     room("cli-is-a-client", "The CLI speaks HTTP like any client.", "^src/cli/", ["^src/contracts/", "^src/platform/", "^src/launcher/", "^src/session/core/policy/"]),
+    room("web-is-a-client", "The pages know the wire and its types, and no code of an app.", "^web/", ["^src/contracts/", "^src/session/core/policy/policy"]),
     { name: "dapr-sdk-in-its-room", severity: "error", comment: "@dapr/dapr has 25 traps; they are handled in src/dapr.", from: { pathNot: "^src/dapr/" }, to: { path: "node_modules/@dapr/dapr" } },
     { name: "agents-do-not-import-their-tools", severity: "error", comment: "Tool code runs in the worker only; an agent names its tools.", from: { path: "^agents/[^/]+/agent" }, to: { path: "^agents/[^/]+/tools" } },
     room("agents-use-the-definition-api", "An agent is data and plain functions.", "^agents/", ["^src/agent/", "^src/contracts/"]),

@@ -40,7 +40,7 @@ export default tseslint.config(
     rules: { "max-lines": ["error", { max: 500 }], "@typescript-eslint/no-non-null-assertion": "off", "@typescript-eslint/require-await": "off" },
   },
   {
-    files: ["*.config.ts", "eslint.config.js", ".dependency-cruiser.cjs"],
+    files: ["*.config.ts", "web/*.config.ts", "eslint.config.js", ".dependency-cruiser.cjs"],
     rules: { "no-restricted-syntax": "off", "no-undef": "off" },
   },
   {

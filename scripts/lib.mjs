@@ -3,7 +3,7 @@
  */
 import { spawnSync } from "node:child_process";
 import { existsSync, readdirSync, statSync } from "node:fs";
-import { dirname, join } from "node:path";
+import { delimiter, dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 
 export const ROOT = dirname(dirname(fileURLToPath(import.meta.url)));
@@ -50,10 +50,36 @@ export function ensureInstalled() {
 /** Compiles to dist/ when it is missing or older than any source. */
 export function ensureBuilt() {
   const built = mtimeMs(join(ROOT, "dist", "src", "main", "dev.js"));
-  const stamp = Math.max(built, mtimeMs(join(ROOT, "dist", ".tsbuildinfo")));
-  const sources = ["src", "agents"].map((dir) => newestUnder(join(ROOT, dir))).concat(mtimeMs(join(ROOT, "tsconfig.json")), mtimeMs(join(ROOT, "package-lock.json")));
-  if (built > 0 && stamp >= Math.max(...sources)) return;
+  const stamp = Math.max(built, mtimeMs(join(ROOT, "dist", ".tsbuildinfo")), mtimeMs(join(ROOT, "dist", "web", "index.html")));
+  const sources = ["src", "agents", "web"].map((dir) => newestUnder(join(ROOT, dir))).concat(mtimeMs(join(ROOT, "tsconfig.json")), mtimeMs(join(ROOT, "package-lock.json")));
+  const web = mtimeMs(join(ROOT, "dist", "web", "index.html"));
+  if (built > 0 && web > 0 && stamp >= Math.max(...sources)) return;
   npm(["run", "--silent", "build"], built === 0 ? "Building" : "Sources changed, building");
+}
+
+const BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
+
+/** Path of a Chromium, or undefined. */
+export function findChromium() {
+  const dirs = (process.env.PATH ?? "").split(delimiter).filter((dir) => dir !== "");
+  return BROWSERS.flatMap((name) => dirs.map((dir) => join(dir, name))).find((file) => existsSync(file));
+}
+
+/** Finds Chromium, or installs it where that is possible without asking (root, apt-get); throws a BootstrapError otherwise. */
+export function ensureChromium() {
+  const found = findChromium();
+  if (found !== undefined) return found;
+  const isRoot = process.getuid?.() === 0;
+  const hasApt = spawnSync("apt-get", ["--version"], { stdio: "ignore" }).status === 0;
+  if (isRoot && hasApt) {
+    process.stdout.write("Installing Chromium for the browser tests: apt-get install chromium\n");
+    const env = { ...process.env, DEBIAN_FRONTEND: "noninteractive" };
+    const ok = spawnSync("apt-get", ["update", "-qq"], { stdio: ["ignore", "ignore", "inherit"], env }).status === 0
+      && spawnSync("apt-get", ["install", "-y", "-qq", "--no-install-recommends", "chromium", "fonts-liberation"], { stdio: ["ignore", "ignore", "inherit"], env }).status === 0;
+    const installed = ok ? findChromium() : undefined;
+    if (installed !== undefined) return installed;
+  }
+  throw new BootstrapError(`The browser tests need Chromium, and none of ${BROWSERS.join(", ")} is on PATH.`, "Install it (Debian: apt-get install chromium), or run the other layers: npm test -- lint types unit contract integration.");
 }
 
 function mtimeMs(path) {

@@ -7,7 +7,7 @@ import { spawnSync } from "node:child_process";
 import { mkdtempSync, readFileSync, rmSync } from "node:fs";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { ensureBuilt, ensureInstalled, fail, requireNode, ROOT } from "./lib.mjs";
+import { ensureBuilt, ensureChromium, ensureInstalled, fail, requireNode, ROOT } from "./lib.mjs";
 
 const STATIC_LAYERS = ["lint", "types"];
 const TEST_LAYERS = ["unit", "contract", "integration", "e2e", "matrix"];
@@ -31,6 +31,7 @@ for (const layer of layers.filter((name) => STATIC_LAYERS.includes(name))) {
 const testLayers = layers.filter((name) => TEST_LAYERS.includes(name));
 if (testLayers.length > 0) {
   prepare("build", ensureBuilt);
+  if (testLayers.includes("e2e")) prepare("chromium", ensureChromium);
   const onRuntime = testLayers.filter((name) => name === "integration" || name === "e2e" || name === "matrix");
   if (onRuntime.length > 0) prepareRuntime(onRuntime.includes("matrix") ? ["kfake"] : []);
 }
@@ -76,7 +77,7 @@ function prepare(label, step) {
   try {
     step();
   } catch (error) {
-    process.stderr.write(`${error.message}\n`);
+    process.stderr.write(`${error.message}${error.next === undefined ? "" : `\n  -> ${error.next}`}\n`);
     count(label, { passed: 0, failed: 1 });
   }
 }

@@ -7,11 +7,19 @@ const count = ms;
 export const ConsoleConfig = z.object({
   database: z.string().default(".docket/console.db").describe("SQLite file of the read model; `:memory:` keeps nothing"),
   decisionTtlMs: ms(300_000, "How long a signed decision is valid on its way to the session"),
+  messageTtlMs: ms(7 * 86_400_000, "How long a message that a person sends may wait in the session's mailbox"),
   verdictWaitMs: ms(10_000, "How long a decision's request waits for the session's verdict before it answers 202"),
   verdictPollMs: ms(100, "Pause between two looks for the verdict; grows fivefold"),
   trustProxyHops: z.number().int().min(0).default(0).describe("Proxies in front whose X-Forwarded-For is believed"),
   rateLimitPerMinute: count(1_200, "Requests per minute and client address"),
   bodyLimitBytes: count(512 * 1024, "Largest request body"),
+  webDir: z.string().optional().describe("Folder of the built web pages; without it only the API is served"),
+  origin: z.string().optional().describe("Origin under which browsers reach the console, where a proxy changes it"),
+  signIn: z.object({
+    lastsMs: ms(12 * 3_600_000, "How long a browser stays signed in"),
+    attempts: count(10, "Failed sign-ins per client address and window"),
+    windowMs: ms(15 * 60_000, "That window"),
+  }).prefault({}),
   nudge: z.object({
     everyMs: ms(3_000, "Pause between looks for sessions that missed their due time"),
     overdueMs: ms(5_000, "A session is nudged when its due time passed by this much"),

@@ -11,6 +11,10 @@ import { errorFields } from "../platform/log.js";
 import { approvalRoutes } from "./api/approvals.js";
 import type { ApiContext } from "./api/context.js";
 import { deadLetterRoutes } from "./api/dead-letters.js";
+import { discardRoutes } from "./api/discard.js";
+import { installedRoutes } from "./api/installed.js";
+import { messageRoutes } from "./api/messages.js";
+import { overviewRoutes } from "./api/overview.js";
 import { redriveRoutes } from "./api/redrive.js";
 import { sessionRoutes } from "./api/sessions.js";
 import type { ConsoleConfig } from "./config.js";
@@ -23,6 +27,8 @@ import { resendRedrives } from "./redrive-sweeper.js";
 import type { ConsoleDeps } from "./ports.js";
 import { openReadModel } from "./read-model/database.js";
 import { forgetOld } from "./read-model/retention.js";
+import { browserCookies, signInRoutes } from "./web/signed-in.js";
+import { CONTENT_POLICY, siteRoutes } from "./web/site.js";
 
 export interface Console extends Intake {
   /** For the public port. */
@@ -97,7 +103,8 @@ function repeat(what: string, everyMs: number, work: () => Promise<void>, logger
 
 function publicAppOf(context: ApiContext): Express {
   const { config, deps } = context;
-  const app = createHttpApp();
+  const app = createHttpApp({ csp: CONTENT_POLICY });
+  app.set("etag", "weak"); // lists are polled: what has not changed is not sent again
   app.set("trust proxy", config.trustProxyHops);
   app.get("/healthz", (_req, res) => { res.json({ status: "ok" }); });
   app.use(rateLimit({
@@ -105,14 +112,18 @@ function publicAppOf(context: ApiContext): Express {
     handler: (_req, res) => { sendProblem(res, new Problem("rate_limited", "too many requests from this address", { hint: "wait as long as Retry-After says" })); },
   }));
   app.use(rawBody(config.bodyLimitBytes));
-  app.get("/", (_req, res) => {
-    res.json({ name: "docket console", routes: ["/v1/sessions", "/v1/approvals", "/v1/dead-letters", "/v1/audit", "/healthz"] });
-  });
+  app.use(["/v1", "/session"], (_req, res, next) => { res.setHeader("cache-control", "no-store"); next(); }, browserCookies(context));
+  signInRoutes(app, context);
+  overviewRoutes(app, context);
+  installedRoutes(app, context);
   sessionRoutes(app, context);
+  messageRoutes(app, context);
   approvalRoutes(app, context);
   deadLetterRoutes(app, context);
+  discardRoutes(app, context);
   redriveRoutes(app, context);
   metricsRoute(app, context);
+  siteRoutes(app, config.webDir);
   finishRoutes(app, deps.logger);
   return app;
 }

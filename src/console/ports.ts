@@ -2,9 +2,11 @@
 import type { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../contracts/api.js";
 import type { Envelope } from "../contracts/cloudevent.js";
 import type { DecisionClaims } from "../contracts/decisions.js";
+import type { ToolManifest } from "../contracts/tools.js";
 import type { Authenticated } from "../platform/apikeys.js";
 import type { Clock } from "../platform/clock.js";
 import type { Logger } from "../platform/log.js";
+import type { Policy } from "../session/core/policy/policy.js";
 
 /** Reads sessions through their actors: the truth. Every method throws Problem `actor_unavailable`. */
 export interface Sessions {
@@ -21,8 +23,24 @@ export interface Publisher { publish(envelope: Envelope): Promise<void> }
 /** Signs as the console (DESIGN 5). */
 interface DecisionSigner { sign(claims: DecisionClaims): Promise<string> }
 
-/** Reads an Authorization header. Throws Problem `unauthenticated`. */
-export interface Authenticator { authenticate(header: string | undefined): Authenticated }
+export interface Authenticator {
+  /** Reads an Authorization header. Throws Problem `unauthenticated`. */
+  authenticate(header: string | undefined): Authenticated;
+  /** Whom a key stands for that was authenticated before; undefined once it is revoked or has expired. */
+  recall(keyId: string): Authenticated | undefined;
+}
+
+/** An agent as people may see it: no code. */
+export interface AgentInfo {
+  readonly name: string; readonly version: string; readonly description: string; readonly instructions: string; readonly model: string;
+  readonly tools: readonly string[]; readonly triggers: readonly string[]; readonly limits: Readonly<Record<string, number>>;
+}
+
+/** What is installed, as this process read it at its start. */
+export interface Installed { readonly agents: readonly AgentInfo[]; readonly tools: readonly ToolManifest[]; readonly policy: Policy }
+
+/** Something the console depends on. `check` gives a line for people, or throws. */
+export interface Part { readonly name: string; readonly about: string; check(): Promise<string> }
 
 export interface ConsoleDeps {
   readonly sessions: Sessions;
@@ -30,6 +48,9 @@ export interface ConsoleDeps {
   readonly decisions: Publisher;
   readonly signer: DecisionSigner;
   readonly authenticator: Authenticator;
+  readonly installed: Installed;
+  /** For the System page. */
+  readonly parts: readonly Part[];
   readonly clock: Clock;
   readonly logger: Logger;
 }

@@ -86,6 +86,7 @@ function readyBlock(stack: Stack, options: DevOptions): string {
     ["logs", `${stack.dataDir}/logs/<name>.log`],
     ["API key", stack.env["DOCKET_API_KEY_FILE"]],
   ].filter((row): row is [string, string] => row[1] !== undefined);
+  const open = consoleUrl === undefined || stack.env["DOCKET_API_KEY_FILE"] === undefined ? [] : [`Open ${consoleUrl} in a browser and sign in with the key in ${stack.env["DOCKET_API_KEY_FILE"]}`, ""];
   const commands = [
     'npx docket session send demo "refund 1200 cents of order 1001"',
     "npx docket approval list            # it waits for you: npx docket approval approve <ID>",
@@ -96,6 +97,7 @@ function readyBlock(stack: Stack, options: DevOptions): string {
     pc.bold(pc.green(`READY  Docket runs (profile ${options.profile})`)),
     ...rows.map(([label, value]) => `  ${label.padEnd(9)}${value}`),
     "",
+    ...open,
     "Try next, in another terminal:",
     ...commands.map((command) => `  ${command}`),
     "",

@@ -38,6 +38,8 @@ export interface Authenticated {
 export interface ApiKeys {
   /** Reads an `Authorization: Bearer dk_…` header. Throws Problem `unauthenticated`, the same for every wrong key. */
   authenticate(header: string | undefined): Authenticated;
+  /** Whom a key stands for that was authenticated before; undefined once it is revoked or has expired. */
+  recall(keyId: string): Authenticated | undefined;
   /** Puts other records in place (a file was changed). */
   replace(records: readonly ApiKeyRecord[]): void;
 }
@@ -53,16 +55,27 @@ export function createApiKeys(initial: readonly ApiKeyRecord[], clock: Clock = s
       // An unknown id costs the same comparison as a known one.
       const same = timingSafeEqual(Buffer.from(keyHash(match[1]), "hex"), Buffer.from(record?.hash ?? "0".repeat(64), "hex"));
       if (record === undefined || !same) throw refused("the API key is not known");
-      const expiresAtMs = record.expiresAt === undefined ? undefined : Date.parse(record.expiresAt);
-      if (expiresAtMs !== undefined && expiresAtMs <= clock.nowMs()) throw refused("the API key has expired");
-      return {
-        keyId: record.id, tenant: record.tenant, scopes: record.scopes,
-        principal: { id: record.principalId, class: record.class, roles: record.roles },
-        ...(expiresAtMs === undefined ? {} : { expiresAtMs }),
-      };
+      const caller = standsFor(record);
+      if (hasExpired(caller, clock)) throw refused("the API key has expired");
+      return caller;
+    },
+    recall: (keyId) => {
+      const record = byId.get(keyId);
+      const caller = record === undefined ? undefined : standsFor(record);
+      return caller === undefined || hasExpired(caller, clock) ? undefined : caller;
     },
   };
 }
+
+function standsFor(record: ApiKeyRecord): Authenticated {
+  return {
+    keyId: record.id, tenant: record.tenant, scopes: record.scopes,
+    principal: { id: record.principalId, class: record.class, roles: record.roles },
+    ...(record.expiresAt === undefined ? {} : { expiresAtMs: Date.parse(record.expiresAt) }),
+  };
+}
+
+function hasExpired({ expiresAtMs }: Authenticated, clock: Clock): boolean { return expiresAtMs !== undefined && expiresAtMs <= clock.nowMs(); }
 
 /** Throws Problem `forbidden` unless the caller has the scope. */
 export function requireScope(caller: Authenticated, scope: string): void {

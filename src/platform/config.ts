@@ -69,7 +69,7 @@ export const SETTINGS = {
   toolConcurrency: setting("DOCKET_TOOL_CONCURRENCY", z.coerce.number().int().min(1).max(1000).default(16), "Tools that one worker runs at once"),
   sessionIdleDays: setting("DOCKET_SESSION_IDLE_DAYS", days.default(90), "A session that is IDLE for so long is deleted"),
   sessionClosedDays: setting("DOCKET_SESSION_CLOSED_DAYS", days.default(30), "A session that is CLOSED for so long is deleted"),
-  consoleUrl: setting("DOCKET_CONSOLE_URL", z.url().optional(), "Address of the console as people reach it, for links"),
+  consoleUrl: setting("DOCKET_CONSOLE_URL", z.url().optional(), "Address of the console as people reach it: for links, and for browsers behind a proxy"),
 } as const;
 
 type Settings = typeof SETTINGS;

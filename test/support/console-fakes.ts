@@ -9,11 +9,12 @@ import { Problem } from "../../src/contracts/problems.js";
 import { createApiKey, createApiKeys } from "../../src/platform/apikeys.js";
 import { ConsoleConfig } from "../../src/console/config.js";
 import { createConsole, type Console } from "../../src/console/console.js";
-import type { Publisher, Sessions } from "../../src/console/ports.js";
+import type { Installed, Publisher, Sessions } from "../../src/console/ports.js";
 import { listen, type Listening } from "../../src/platform/http.js";
 import { createLogger } from "../../src/platform/log.js";
 import type { Signer, Trust } from "../../src/platform/keys.js";
 import { signDecision, verifyDecision } from "../../src/platform/signing.js";
+import { compilePolicy } from "../../src/session/core/policy/compile.js";
 
 export const START_MS = 1_800_000_000_000;
 
@@ -48,7 +49,9 @@ export class FakeSessions implements Sessions {
     const verdict = this.verdicts.get(decisionId);
     return verdict === undefined ? { known: false } : { known: true, verdict, rev: 7 };
   }
-  async readOutcome(_actorId: string, _key: string): Promise<EventOutcome> { this.#check(); return { state: "unknown" }; }
+  /** What sessions say of every event. */
+  outcome: EventOutcome = { state: "unknown" };
+  async readOutcome(_actorId: string, _key: string): Promise<EventOutcome> { this.#check(); return this.outcome; }
   #check(): void { if (this.down) throw new Problem("actor_unavailable", "the actor does not answer (fake)"); }
 
   /** Judges what came over the decisions channel, as the actor does: signature, digest, version, roles, expiry, state. */
@@ -69,11 +72,23 @@ export class FakeSessions implements Sessions {
   }
 }
 
+/** One agent, one risky tool, one rule. */
+const INSTALLED: Installed = {
+  agents: [{ name: "orders", version: "1", description: "Handles orders.", instructions: "Be careful.", model: "scripted:orders", tools: ["refund"], triggers: ["com.shop.*"], limits: { maxSteps: 20 } }],
+  tools: [{
+    name: "refund", description: "Pays money back.", inputSchema: { type: "object", properties: { amount: { type: "integer", minimum: 1 }, note: { type: "string", default: "" } }, required: ["amount"], additionalProperties: false },
+    effects: "once", critical: false, reconcilable: false, timeoutMs: 1_000, outputCapBytes: 1_000, maxTries: 1, risk: "high", allowedDecisions: ["approve", "modify", "reject"],
+  }],
+  policy: compilePolicy([{ file: "test.yaml", text: "version: 1\nrules:\n  - { id: large, when: 'args.amount > 1000', verdict: deny, reason: too much }\n  - { id: money, match: { tools: ['*refund*'] }, verdict: ask, reason: moves money }\n" }]),
+};
+
 export interface ConsoleWorld {
   readonly console: Console; readonly http: Listening; readonly sessions: FakeSessions; readonly tasks: FakePublisher; readonly decisions: FakePublisher;
   readonly clock: { ms: number; nowMs(): number };
   /** API keys: `key(...roles)` makes one. */
   key(roles: readonly string[], more?: { tenant?: string; class?: "person" | "machine" | "agent"; id?: string; scopes?: string[] }): string;
+  /** No key is known any more. */
+  revokeKeys(): void;
   call(method: string, path: string, options?: { key?: string; body?: unknown; text?: string; headers?: Record<string, string> }): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }>;
   close(): Promise<void>;
 }
@@ -84,7 +99,7 @@ export async function startConsole(keys: { signer: Signer; trust: Trust }, confi
   decisions.onSend = (envelope) => { void sessions.judge(keys.trust, envelope, clock.nowMs()); };
   const records: ReturnType<typeof createApiKey>["record"][] = [];
   const authenticator = createApiKeys(records, clock);
-  const console = createConsole({ sessions, tasks, decisions, authenticator, clock, logger: createLogger("console", "silent"), signer: { sign: (claims) => signDecision(keys.signer, claims) } },
+  const console = createConsole({ sessions, tasks, decisions, authenticator, clock, installed: INSTALLED, parts: [{ name: "sidecar", about: "a fake", check: async () => { if (sessions.down) throw new Error("no answer (fake)"); return "healthy"; } }], logger: createLogger("console", "silent"), signer: { sign: (claims) => signDecision(keys.signer, claims) } },
     ConsoleConfig.parse({ database: ":memory:", verdictWaitMs: 400, verdictPollMs: 10, ...config }));
   const http = await listen(console.publicApp, { host: "127.0.0.1", port: 0 });
   return {
@@ -95,6 +110,7 @@ export async function startConsole(keys: { signer: Signer; trust: Trust }, confi
       authenticator.replace(records);
       return made.key;
     },
+    revokeKeys() { authenticator.replace([]); },
     async call(method, path, options = {}) {
       const body = options.text ?? (options.body === undefined ? undefined : JSON.stringify(options.body));
       const response = await fetch(`${http.url}${path}`, { method, ...(body === undefined ? {} : { body }), headers: { ...(options.key === undefined ? {} : { authorization: `Bearer ${options.key}` }), ...options.headers } });

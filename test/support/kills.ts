@@ -2,36 +2,21 @@
  * Owns: mixed work for fault tests, and what must hold of it afterwards, seen from the outside: the clients' 202s, the
  * stores' files, the model's call log, the tools' own books, the clients' streams. Shares no decision with the product.
  */
-import { existsSync, mkdirSync, readFileSync, symlinkSync } from "node:fs";
+import { existsSync, readFileSync } from "node:fs";
 import { join } from "node:path";
 import type { Accepted, ApprovalListItem } from "../../src/contracts/api.js";
 import { Accepted as AcceptedSchema, ApprovalPage } from "../../src/contracts/api.js";
 import { actorIdOf } from "../../src/contracts/ids.js";
-import { writeManifests } from "../../src/main/manifests.js";
 import type { OpenSession } from "../../src/session/core/state.js";
 import { outcomeProblems, overlapProblems } from "./checks.js";
 import { eventsOf, type Docket } from "./docket.js";
-import { REPO_ROOT } from "./cluster.js";
+import { agentsWith } from "./fixture-agents.js";
 import { StreamClient } from "./sse.js";
 import { StoreView } from "./store-view.js";
 
-/** Folders for DOCKET_AGENTS_DIR and DOCKET_SCRIPTS_DIR: the real agents and the `chaos` one. Below the checkout, so that imports resolve. */
-export async function chaosAgents(home: string): Promise<{ agentsDir: string; scriptsDir: string }> {
-  const [agentsDir, scriptsDir] = [join(home, "agents"), join(home, "scripts")];
-  const fixture = join(REPO_ROOT, "test/fixtures/chaos-agent");
-  for (const name of ["assistant", "order-triage"]) {
-    for (const dir of [agentsDir, scriptsDir]) mkdirSync(join(dir, name), { recursive: true });
-    symlinkSync(join(REPO_ROOT, "dist/agents", name, "agent.js"), join(agentsDir, name, "agent.js"));
-    symlinkSync(join(REPO_ROOT, "dist/agents", name, "tools"), join(agentsDir, name, "tools"));
-    symlinkSync(join(REPO_ROOT, "agents", name, "script.yaml"), join(scriptsDir, name, "script.yaml"));
-  }
-  mkdirSync(join(agentsDir, "chaos/tools"), { recursive: true });
-  mkdirSync(join(scriptsDir, "chaos"), { recursive: true });
-  symlinkSync(join(fixture, "agent.mjs"), join(agentsDir, "chaos/agent.js"));
-  symlinkSync(join(fixture, "tools/slow-effect.mjs"), join(agentsDir, "chaos/tools/slow-effect.js"));
-  symlinkSync(join(fixture, "script.yaml"), join(scriptsDir, "chaos/script.yaml"));
-  await writeManifests(agentsDir, join(agentsDir, "manifests.json"));
-  return { agentsDir, scriptsDir };
+/** The real agents and the `chaos` one. */
+export function chaosAgents(home: string): Promise<{ agentsDir: string; scriptsDir: string }> {
+  return agentsWith(home, { folder: "chaos-agent", name: "chaos" }, ["assistant", "order-triage"]);
 }
 
 export const KINDS = ["plain", "status", "refund", "order", "failing-order", "parallel", "think", "effect"] as const;

@@ -7,6 +7,7 @@ import { z } from "zod";
 import { Problem } from "../../contracts/problems.js";
 import { requireScope, type Authenticated } from "../../platform/apikeys.js";
 import { bodyText } from "../../platform/http.js";
+import { signedInCaller } from "./caller.js";
 import type { Authenticator } from "../ports.js";
 import { readCursor, type PageRequest } from "../read-model/page.js";
 
@@ -18,7 +19,7 @@ const ROLES: Readonly<Record<Right, readonly string[]>> = {
 
 /** The caller, if it has the right. Throws Problem `unauthenticated`, `forbidden`. */
 export function callerWith(authenticator: Authenticator, req: Request, right: Right): Authenticated {
-  const caller = authenticator.authenticate(req.header("authorization"));
+  const caller = signedInCaller(req) ?? authenticator.authenticate(req.header("authorization"));
   requireScope(caller, `console:${right}`);
   requireRight(caller, right);
   return caller;
@@ -27,6 +28,16 @@ export function callerWith(authenticator: Authenticator, req: Request, right: Ri
 export function requireRight(caller: Authenticated, right: Right): void {
   if (caller.principal.roles.some((role) => ROLES[right].includes(role))) return;
   throw new Problem(right === "decide" ? "not_an_approver" : "forbidden", `${caller.principal.id} has the roles ${caller.principal.roles.join(", ") || "none"}; expected one of ${ROLES[right].join(", ")}`);
+}
+
+/** What the caller may do here, by role and scope. */
+export function rightsOf(caller: Authenticated): Right[] {
+  return (["read", "operate", "decide", "audit"] as const).filter((right) => caller.principal.roles.some((role) => ROLES[right].includes(role)) && hasScope(caller, right));
+}
+
+/** A decision needs `console:read` only; its right is the role's, and the session checks both again. */
+function hasScope({ scopes }: Authenticated, right: Right): boolean {
+  return scopes.includes("*") || scopes.includes(`console:${right === "decide" ? "read" : right}`);
 }
 
 export function isAdmin(caller: Authenticated): boolean { return caller.principal.roles.includes("admin"); }

@@ -9,6 +9,7 @@ import { errorFields } from "../../platform/log.js";
 import { carryDecision, checkRequest, decisionIdOf, requireApprover, type Decision, type Via } from "../decide.js";
 import { findApproval, listApprovals } from "../read-model/approvals.js";
 import { callerWith, PAGE_QUERY, pageRequest, pathId, readBody, readQuery, requireRight } from "./access.js";
+import { signedInCaller } from "./caller.js";
 import { audited, type ApiContext } from "./context.js";
 
 const APPROVAL_QUERY = { ...PAGE_QUERY, state: z.enum(["open", "decided", "expired", "withdrawn", "all"]).default("open"), session: z.string().max(200).optional() };
@@ -84,5 +85,6 @@ function refusalOf(code: ProblemCode, answer: DecisionAnswer): Problem {
 
 /** Only for the audit; it gives no right. */
 function viaOf(req: Request): Via {
+  if (signedInCaller(req) !== undefined) return "web";
   return /^docket-cli\//.test(req.header("user-agent") ?? "") ? "cli" : "api";
 }

@@ -90,7 +90,7 @@ async function order(context: ApiContext, { req, res, right, action, type, data,
 }
 
 /** Throws Problem `session_not_found`. */
-async function viewOf(context: ApiContext, caller: Authenticated, sessionId: string): Promise<SessionView & { stale: boolean }> {
+export async function viewOf(context: ApiContext, caller: Authenticated, sessionId: string): Promise<SessionView & { stale: boolean }> {
   const view = await knownView(context, actorOf(caller, sessionId));
   if (view === undefined) throw notThere(sessionId, caller);
   return view;

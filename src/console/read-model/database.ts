@@ -1,6 +1,6 @@
 /**
  * Owns: the tables of the read model and opening them. Everything here is derived from topics and journals, except
- * `dead_letters` (the topic is drained into it) and `audit`. JSON columns hold the wire shapes of src/contracts as they came.
+ * `dead_letters` (the topic is drained into it), `audit` and `browsers`. JSON columns hold the wire shapes of src/contracts as they came.
  */
 import { mkdirSync } from "node:fs";
 import { dirname } from "node:path";
@@ -40,7 +40,13 @@ interface AuditRow {
 /** A redrive command that its session is not known to have. `event_key`: whose outcome shows that it has. */
 export interface RedriveRow { command_id: string; dead_letter_id: string; actor_id: string; event_key: string; command: string; attempts: number; due_at: number }
 
-export interface Tables { redrives: RedriveRow; sessions: SessionRow; approvals: ApprovalRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow; journal_checks: JournalCheckRow; audit: AuditRow }
+/** A signed-in browser. The token itself is never stored. */
+export interface BrowserRow { token_hash: string; key_id: string; signed_in_at: number; expires_at: number }
+
+export interface Tables {
+  browsers: BrowserRow; redrives: RedriveRow; sessions: SessionRow; approvals: ApprovalRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow;
+  journal_checks: JournalCheckRow; audit: AuditRow;
+}
 export type ReadModel = Kysely<Tables>;
 
 const DDL = `
@@ -65,6 +71,7 @@ create index if not exists journal_checks_due on journal_checks (due_at);
 create table if not exists audit (audit_id text primary key, at integer not null, tenant text not null, principal_id text not null, key_id text not null,
   action text not null, target text not null, outcome text not null, reason text not null, detail text not null, ip text not null);
 create index if not exists audit_recent on audit (tenant, at desc, audit_id);
+create table if not exists browsers (token_hash text primary key, key_id text not null, signed_in_at integer not null, expires_at integer not null);
 `;
 
 /** Opens the file, making it and its tables where they are missing. */

@@ -54,6 +54,12 @@ export async function reviveLetter(db: ReadModel, id: string): Promise<void> {
   await db.updateTable("dead_letters").set({ state: "dead", settled_at: null }).where("dead_letter_id", "=", id).execute();
 }
 
+/** False: it is settled already. */
+export async function discardDeadLetter(db: ReadModel, id: string, atMs: number): Promise<boolean> {
+  const result = await db.updateTable("dead_letters").set({ state: "discarded", settled_at: atMs }).where("dead_letter_id", "=", id).where("state", "=", "dead").executeTakeFirst();
+  return result.numUpdatedRows > 0n;
+}
+
 /** A row as the API gives it. */
 export function itemOf(row: DeadLetterRow): DeadLetterItem {
   const state = row.state === "redriven" || row.state === "discarded" ? row.state : "dead";

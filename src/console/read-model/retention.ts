@@ -10,6 +10,7 @@ export async function forgetOld(db: ReadModel, retention: ConsoleConfig["retenti
   // A tombstone is remembered until its journal is erased: until then it may need a nudge.
   await db.deleteFrom("sessions").where("status", "=", "DELETED").where("next_due_at", "is", null).execute();
   await db.deleteFrom("journal_heads").where("actor_id", "not in", db.selectFrom("sessions").select("actor_id")).execute();
+  await db.deleteFrom("browsers").where("expires_at", "<", nowMs).execute();
   await db.deleteFrom("journal_checks").where("actor_id", "not in", db.selectFrom("sessions").select("actor_id")).execute();
   await db.deleteFrom("audit").where("at", "<", nowMs - retention.auditMs).execute();
 }

@@ -67,16 +67,16 @@ export class Feeds {
     wakeAll(feed, entry === undefined ? { rev } : { rev, entry });
   }
 
-  /** The same, said by a channel that loses nothing. The hint usually comes too, and brings more, so it is given a moment. */
-  reached(actorId: string, rev: number): void {
-    if (!this.#feeds.has(actorId)) return;
-    setTimeout(() => { this.advance(actorId, rev); }, HINT_PATIENCE_MS).unref();
-  }
-
-  /** Something about the session is new that its journal does not say. */
+  /** Something happened to the session that its journal does not tell. */
   look(actorId: string): void {
     const feed = this.#feeds.get(actorId);
     if (feed !== undefined) wakeAll(feed, {});
+  }
+
+  /** What `advance` says, by a channel that loses nothing. The hint usually comes too, and brings more, so it is given a moment. */
+  reached(actorId: string, rev: number): void {
+    if (!this.#feeds.has(actorId)) return;
+    setTimeout(() => { this.advance(actorId, rev); }, HINT_PATIENCE_MS).unref();
   }
 
   delta(delta: LiveDelta): void {

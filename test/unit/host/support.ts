@@ -222,7 +222,7 @@ export class World {
     const router = new Router({
       catalog, deadLetters: service.deadLetters, refusals, logger: createLogger("test", "silent"), nowMs: () => Date.now(),
       deliver: async (target, channel, text) => {
-        const answer = await methods["deliver"]!(target.actorId, { key: ACTOR_KEY, channel, text, tenant: target.tenant, sessionId: target.sessionId }) as { ok: boolean; code?: string; message?: string };
+        const answer = await methods["deliver"](target.actorId, { key: ACTOR_KEY, channel, text, tenant: target.tenant, sessionId: target.sessionId }) as { ok: boolean; code?: string; message?: string };
         if (!answer.ok) throw new Problem("actor_unavailable", `${String(answer.code)}: ${String(answer.message)}`);
       },
     });

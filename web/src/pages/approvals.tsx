@@ -1,0 +1,82 @@
+/** Owns: the Approvals page: the queue, and the card of the one that is open. */
+import type { JSX } from "preact";
+import { useEffect, useRef, useState } from "preact/hooks";
+import type { ApprovalListItem } from "../../../src/contracts/api.js";
+import { serverNow } from "../lib/api.js";
+import { heldOrder } from "../lib/held-order.js";
+import { visible } from "../lib/json.js";
+import { useKeys } from "../lib/keys.js";
+import { usePoll } from "../lib/poll.js";
+import { go, to } from "../lib/router.js";
+import { byUrgency, obstacleOf, type Me } from "../lib/urgency.js";
+import { decisionWords, plural } from "../lib/words.js";
+import { Broken, Empty, Loading, RiskMark, Tabs, Time } from "../parts/basics.js";
+import { Left } from "../parts/left.js";
+import { ApprovalCard } from "./approval-card.js";
+
+const EVERY_MS = 2_000;
+const VIEWS = ["mine", "all", "decided"] as const;
+type View = (typeof VIEWS)[number];
+interface Page { readonly items: readonly ApprovalListItem[]; readonly nextCursor?: string }
+
+const idOf = (item: ApprovalListItem): string => item.pending.record.approvalId;
+
+export function Approvals({ me, id, view: asked }: { me: Me; id: string | undefined; view: string }): JSX.Element {
+  const view: View = VIEWS.find((name) => name === asked) ?? "mine";
+  const { value, error, refresh } = usePoll<Page>(`/v1/approvals?state=${view === "decided" ? "all" : "open"}&limit=200`, EVERY_MS);
+  const [pointed, setPointed] = useState(false);
+  const shown = useRef<{ view: View; rows: readonly ApprovalListItem[] }>({ view, rows: [] });
+  const open = value?.items.filter((item) => item.state === "open") ?? [];
+  const mine = open.filter((item) => obstacleOf(item.pending.record, me) === undefined);
+  const fresh = view === "decided" ? value?.items.filter((item) => item.state !== "open") ?? [] : byUrgency(view === "mine" ? mine : open, serverNow());
+  const { rows, waiting } = heldOrder(shown.current.view === view ? shown.current.rows : [], fresh, idOf, pointed);
+  shown.current = { view, rows };
+  const at = rows.findIndex((item) => idOf(item) === id);
+  const query = view === "mine" ? "" : `?view=${view}`;
+  const show = (index: number): void => {
+    const item = rows[Math.max(0, Math.min(rows.length - 1, index))];
+    if (item !== undefined) go(to.approval(idOf(item)) + query, "replace");
+  };
+  useKeys({ j: () => { show(at + 1); }, k: () => { show(at < 0 ? 0 : at - 1); } });
+  useEffect(() => {
+    // On a wide screen the most urgent one is open from the start; nothing happens to it without two presses.
+    if (id === undefined && rows.length > 0 && window.matchMedia("(min-width: 900px)").matches) show(0);
+  }, [id, rows.length, view]);
+
+  return <div class={`split ${id === undefined ? "" : "has-open"}`}>
+    <section class="queue" aria-label="Approvals" onMouseEnter={() => { setPointed(true); }} onMouseLeave={() => { setPointed(false); }}>
+      <header class="page-head"><h1>Approvals</h1>
+        <Tabs label="Which approvals" tabs={[
+          { href: "/approvals", name: "Mine", open: view === "mine", count: view === "decided" ? undefined : mine.length },
+          { href: "/approvals?view=all", name: "All", open: view === "all", count: view === "decided" ? undefined : open.length },
+          { href: "/approvals?view=decided", name: "Decided", open: view === "decided" },
+        ]} />
+      </header>
+      {waiting === 0 ? null : <button type="button" class="waiting" onClick={() => { setPointed(false); }}>{plural(waiting, "more approval")}: show</button>}
+      {value === undefined ? (error === undefined ? <Loading /> : <Broken error={error} again={refresh} />)
+        : rows.length === 0 ? <Nothing view={view} others={open.length} />
+        : <ul class="rows">{rows.map((item) => <Row key={idOf(item)} item={item} open={idOf(item) === id} query={query} />)}</ul>}
+      {value?.nextCursor === undefined ? null : <p class="quiet pad">Only the first 200 are shown; decide some, or use <span class="code">docket approval list --cursor</span>.</p>}
+    </section>
+    <section class="detail" aria-label="The open approval">
+      {id === undefined ? <div class="state quiet"><p>Choose an approval: <kbd>j</kbd> <kbd>k</kbd></p></div> : <ApprovalCard key={id} id={id} me={me} back={`/approvals${query}`} onSettled={refresh} />}
+    </section>
+  </div>;
+}
+
+function Row({ item, open, query }: { item: ApprovalListItem; open: boolean; query: string }): JSX.Element {
+  const { record, sessionId } = item.pending;
+  const element = useRef<HTMLAnchorElement>(null);
+  useEffect(() => { if (open) element.current?.scrollIntoView({ block: "nearest" }); }, [open]);
+  return <li><a ref={element} class={`row ${item.state === "open" ? "" : "settled"}`} href={to.approval(record.approvalId) + query} aria-current={open ? "true" : undefined}>
+    <span class="row-top"><b class="code">{record.tool ?? record.kind}</b>{item.state === "open" ? <Left item={item} /> : <span class="quiet"><Time at={item.decidedAtMs ?? record.openedAtMs} /></span>}</span>
+    <span class="row-middle"><bdi>{item.pending.args === "" ? visible(record.question) : visible(item.pending.args)}</bdi></span>
+    <span class="row-bottom"><RiskMark risk={record.risk} /><bdi class="quiet clip">{sessionId}</bdi>{item.state === "open" ? null : <span>{item.state === "decided" ? `${decisionWords(item.decision ?? "")} by ${item.decidedBy ?? "somebody"}` : item.state}</span>}</span>
+  </a></li>;
+}
+
+function Nothing({ view, others }: { view: View; others: number }): JSX.Element {
+  if (view === "decided") return <Empty title="Nothing was decided yet"><p>What people decide appears here, with who and when.</p></Empty>;
+  if (view === "mine" && others > 0) return <Empty title="Nothing waits for you"><p><a href="/approvals?view=all">{plural(others, "approval waits", "approvals wait")} for somebody else.</a></p></Empty>;
+  return <Empty title="Nothing waits for a decision"><p>When policy asks for a person, the call appears here. To see one:</p><pre class="code">docket session send demo "refund 1200 cents of order 1001"</pre></Empty>;
+}
