@@ -2,7 +2,7 @@
  * Owns: `defineTool`, which refuses at definition time whatever could only fail later, and the tool's manifest.
  */
 import { z } from "zod";
-import { DecisionKind, Risk, ToolEffects, ToolManifest, ToolName } from "../contracts/tools.js";
+import { DecisionKind, MAX_OUTPUT_BYTES, Risk, ToolEffects, ToolManifest, ToolName } from "../contracts/tools.js";
 import { definitionProblem, faultsOf, isFunction } from "./definition-error.js";
 import type { Reconciled, Tool, ToolContext, ToolDefinition } from "./definition.js";
 import { inputSchemaOf } from "./tool-schema.js";
@@ -19,7 +19,7 @@ const Shape = z.strictObject({
   effects: ToolEffects,
   critical: z.boolean().optional(),
   timeoutMs: z.number().int().min(1).max(24 * 3_600_000).optional(),
-  outputCapBytes: z.number().int().min(64).max(1024 * 1024).optional(),
+  outputCapBytes: z.number().int().min(64).max(MAX_OUTPUT_BYTES).optional(),
   maxTries: z.number().int().min(1).max(10).optional(),
   risk: Risk.optional(),
   allowedDecisions: z.array(DecisionKind).min(1).optional(),

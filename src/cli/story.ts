@@ -50,6 +50,11 @@ function storyOf(event: SessionEvent, c: Printer["colors"]): string | undefined 
     case "RunEnding": return `${c.cyan("ending")} ${event.outcome}: calls that are still out are waited for`;
     case "RunEnded": return `${event.outcome === "completed" ? c.green("completed") : c.red(event.outcome)}${event.code === undefined ? "" : ` (${plain(event.code)})`}: ${visible(clip(event.text, LONG))}`;
     case "DeadLetterRecorded": return `${c.red("dead letter")} ${event.deadLetterId} (${plain(event.reason)}) after ${String(event.tries)} tries`;
+    case "SessionRepaired": return `${c.magenta("repaired")} itself: ${event.found.map(({ what, subject }) => `${what} ${plain(subject)}`).join(", ")}`;
+    case "SessionQuarantined": return `${c.red("quarantined")} (${event.reason}): ${plain(event.message)}`;
+    case "SessionReleased": return `${c.magenta("released")}${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}: ${plain(event.reason)}`;
+    case "SessionDeleted": return `session deleted${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}: ${plain(event.reason)}`;
+    case "SessionErased": return `what was before revision ${String(event.toRev + 1)} is erased`;
     case "SessionClosed": return `session closed: ${plain(event.reason)}`;
     case "ModelCallStarted": case "ModelCostBooked": case "ToolCallAllowed": case "ApprovalReceived": case "ToolCallClaimed": case "PublicationsCleared": case "PublicationRepeated": case "WindowAdvanced": case "GuardArmed": case "GuardReleased":
       return undefined;

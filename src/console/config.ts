@@ -43,7 +43,9 @@ export const ConsoleConfig = z.object({
     everyMs: ms(3_600_000, "Pause between clean-ups"),
     decidedMs: ms(90 * 86_400_000, "How long closed approvals and settled dead letters are kept"),
     deadMs: ms(180 * 86_400_000, "How long dead letters are kept that nobody has settled"),
-    sessionMs: ms(90 * 86_400_000, "How long a session that does nothing stays in the lists"),
+    idleMs: ms(90 * 86_400_000, "A session that is IDLE for so long is deleted"),
+    closedMs: ms(30 * 86_400_000, "A session that is CLOSED for so long is deleted"),
+    batch: count(1_000, "Most sessions deleted at one clean-up"),
     auditMs: ms(365 * 86_400_000, "How long audit rows are kept"),
   }).prefault({}),
 });

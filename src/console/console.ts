@@ -18,6 +18,7 @@ import { overviewRoutes } from "./api/overview.js";
 import { redriveRoutes } from "./api/redrive.js";
 import { sessionRoutes } from "./api/sessions.js";
 import type { ConsoleConfig } from "./config.js";
+import { expireIdle } from "./expiry.js";
 import { createIntake, type Intake } from "./intake/intake.js";
 import { createProjector } from "./intake/projector.js";
 import { metricsRoute } from "./metrics.js";
@@ -51,6 +52,7 @@ export function createConsole(deps: ConsoleDeps, config: ConsoleConfig): Console
     await projector.repairGaps(GAPS_PER_LOOK);
     const nowMs = deps.clock.nowMs();
     if (nowMs - forgottenAtMs < config.retention.everyMs) return;
+    await expireIdle(db, config.retention, deps);
     await forgetOld(db, config.retention, nowMs);
     forgottenAtMs = nowMs;
   };

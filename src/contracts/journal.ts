@@ -50,10 +50,26 @@ export const ProposedCall = z.object({
 });
 export type ProposedCall = z.infer<typeof ProposedCall>;
 
+/** What a check-up repairs. `document_*`: the document was folded anew from its whole journal; the others: nothing was outstanding for it any more. */
+export const RepairKind = z.enum(["document_lost", "document_stale", "call_unjudged", "question_lost", "request_lost", "approval_orphaned", "row_orphaned", "run_stuck"]);
+export type RepairKind = z.infer<typeof RepairKind>;
+
+/** Why a session is quarantined: entries of its journal are missing, do not continue the chain of digests, or its state stays untrue after a repair. */
+export const QuarantineReason = z.enum(["journal_gap", "journal_digest", "unrepairable"]);
+export type QuarantineReason = z.infer<typeof QuarantineReason>;
+export const Quarantine = z.object({ reason: QuarantineReason, message: z.string(), sinceMs: z.number().int() });
+export type Quarantine = z.infer<typeof Quarantine>;
+
+/** Journal entries (and their blobs) of a deleted session that are to be erased when the last of them is a day old. */
+export const Erase = z.object({ fromRev: z.number().int(), toRev: z.number().int(), dueAtMs: z.number().int() });
+export type Erase = z.infer<typeof Erase>;
+
 const event = <T extends string, S extends z.ZodRawShape>(type: T, shape: S) => z.object({ type: z.literal(type), ...shape });
 
 export const SessionEvent = z.discriminatedUnion("type", [
-  event("SessionOpened", { tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), agentVersion: z.string() }),
+  event("SessionOpened", { tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), agentVersion: z.string(),
+    /** A deleted session is opened anew: what goes over from its tombstone. */
+    again: z.object({ generation: z.number().int(), erase: Erase.optional() }).optional() }),
   event("EventReceived", {
     key: z.string(), source: z.string(), id: z.string(), eventType: z.string(), mode: BusyMode, runId: z.string(),
     principal: Principal.optional(), correlationId: z.string(), causationId: z.string().optional(), traceparent: z.string().optional(),
@@ -112,12 +128,20 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("WindowAdvanced", { fromRev: z.number().int() }),
   event("GuardArmed", { generation: z.number().int(), periodMs: z.number().int(), /** First tick; default one period from now. */ dueAtMs: z.number().int().optional() }),
   event("GuardReleased", { generation: z.number().int() }),
+  /** The session's check-up on activation found these and put them right: what it says is synthetic, not reported by anybody. */
+  event("SessionRepaired", { found: z.array(z.object({ what: RepairKind, subject: z.string() })) }),
+  /** The session cannot trust what is stored of it: it takes nothing until an operator releases or closes it. */
+  event("SessionQuarantined", { reason: QuarantineReason, message: z.string() }),
+  event("SessionReleased", { key: z.string(), reason: z.string(), principal: Principal.optional() }),
+  /** Whole in itself: a journal may begin with it, or with a SessionOpened behind it, once the entries before are erased. */
+  event("SessionDeleted", { tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), agentVersion: z.string(), createdAtMs: z.number().int(), generation: z.number().int(), erase: Erase, reason: z.string(), principal: Principal.optional() }),
+  event("SessionErased", { toRev: z.number().int() }),
   event("SessionClosed", { reason: z.string(), principal: Principal.optional() }),
 ]);
 export type SessionEvent = z.infer<typeof SessionEvent>;
 export type SessionEventOf<T extends SessionEvent["type"]> = Extract<SessionEvent, { type: T }>;
 
-export const SESSION_STATUSES = ["IDLE", "PLANNING", "EXECUTING_TOOL", "SUMMARIZING", "AWAITING_APPROVAL", "ESCALATED", "CLOSED"] as const;
+export const SESSION_STATUSES = ["IDLE", "PLANNING", "EXECUTING_TOOL", "SUMMARIZING", "AWAITING_APPROVAL", "ESCALATED", "CLOSED", "DELETED"] as const;
 export const SessionStatus = z.enum(SESSION_STATUSES);
 export type SessionStatus = z.infer<typeof SessionStatus>;
 
@@ -139,6 +163,11 @@ export const JournalEntry = z.object({
 });
 export type JournalEntry = z.infer<typeof JournalEntry>;
 
+/** Keys of the large texts that an entry points to. */
+export function blobKeysOf(entry: JournalEntry): string[] {
+  return entry.events.flatMap((event) => ("data" in event ? [event.data] : "content" in event ? [event.content] : [])).flatMap(({ blob }) => (blob === undefined ? [] : [blob.key]));
+}
+
 /** What lists show of a session; travels with every journal event so that a projector needs no fold. */
 export const SessionSummary = z.object({
   tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), agentVersion: z.string(),
@@ -148,6 +177,8 @@ export const SessionSummary = z.object({
   /** When the session must be looked at next; the console nudges it when that passed. */
   nextDueAtMs: z.number().int().optional(),
   risk: Risk.optional(),
+  /** It takes nothing until an operator acts. */
+  quarantine: Quarantine.optional(),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
 

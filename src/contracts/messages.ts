@@ -11,6 +11,10 @@ export const RESERVED_TYPE_PREFIX = "com.docket.";
 export const PROMPT_RECEIVED = "com.docket.prompt.received.v1";
 export const SESSION_CANCEL = "com.docket.session.cancel.v1";
 export const SESSION_CLOSE = "com.docket.session.close.v1";
+/** Data: SessionOrder. Ends a quarantine: the session goes on with what is stored. */
+export const SESSION_RELEASE = "com.docket.session.release.v1";
+/** Data: SessionDelete. */
+export const SESSION_DELETE = "com.docket.session.delete.v1";
 export const SESSION_NUDGE = "com.docket.session.nudge.v1";
 export const SESSION_REDRIVE = "com.docket.session.redrive.v1";
 
@@ -21,6 +25,14 @@ export type PromptReceived = z.infer<typeof PromptReceived>;
 /** Data of SESSION_CANCEL (cancels the open run; `runId` guards against a stale click) and SESSION_CLOSE. */
 export const SessionCancel = z.object({ runId: z.string().optional(), reason: z.string().max(2000).default("") });
 export type SessionCancel = z.infer<typeof SessionCancel>;
+
+/** Data of SESSION_RELEASE. */
+export const SessionOrder = z.object({ reason: z.string().max(2000).default("") });
+export type SessionOrder = z.infer<typeof SessionOrder>;
+
+/** Data of SESSION_DELETE. `idleForMs`: by retention, and only if nothing has happened in it for so long. */
+export const SessionDelete = z.object({ reason: z.string().max(2000).default(""), idleForMs: z.number().int().min(0).optional() });
+export type SessionDelete = z.infer<typeof SessionDelete>;
 
 /**
  * Data of SESSION_REDRIVE. A dead event comes as a new one (new id, expiry, causation). A dead tool result or decision is delivered

@@ -29,6 +29,8 @@ export const PROBLEMS = {
   mailbox_full: { status: 429, title: "The session's mailbox is full", retryable: true },
   session_busy: { status: 409, title: "The session is busy and the event asked not to wait", retryable: true },
   session_closed: { status: 409, title: "The session is closed", retryable: false },
+  session_quarantined: { status: 409, title: "The session is quarantined", retryable: false },
+  session_too_large: { status: 507, title: "The session's state is full", retryable: false },
   too_old: { status: 422, title: "The event is older than the ledger's horizon", retryable: false },
   expired: { status: 410, title: "The event's expiry time has passed", retryable: false },
   duplicate: { status: 200, title: "The event was accepted before", retryable: false },

@@ -17,6 +17,9 @@ export type Risk = z.infer<typeof Risk>;
 export const DecisionKind = z.enum(["approve", "modify", "reject", "respond", "raise", "retry", "give_up"]);
 export type DecisionKind = z.infer<typeof DecisionKind>;
 
+/** Most of a tool's output that reaches the model: its report must pass every broker and the session's limit. */
+export const MAX_OUTPUT_BYTES = 128 * 1024;
+
 /** A tool without its implementation: all that the session host, gateway and console may see. */
 export const ToolManifest = z.object({
   name: ToolName,
@@ -31,7 +34,7 @@ export const ToolManifest = z.object({
   reconcilable: z.boolean(),
   timeoutMs: z.number().int().positive(),
   /** Bytes of result text that are kept and shown to the model. */
-  outputCapBytes: z.number().int().positive(),
+  outputCapBytes: z.number().int().positive().max(MAX_OUTPUT_BYTES),
   maxTries: z.number().int().min(1).max(10),
   risk: Risk,
   /** Which decisions an approver may take; default approve, modify, reject. */

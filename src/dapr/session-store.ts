@@ -5,13 +5,16 @@
  * The document is upserted, the journal key of its revision create-only: two writers can never both commit it.
  */
 import { z } from "zod";
-import { JournalEntry } from "../contracts/journal.js";
+import { blobKeysOf, JournalEntry } from "../contracts/journal.js";
 import { Problem } from "../contracts/problems.js";
 import { faultPoint } from "../platform/faults.js";
 import type { DaprState, StateOperation } from "./state.js";
 
 /** Ledger rows outlive every redelivery: the horizon of the router plus a week. */
 const LEDGER_TTL_SECONDS = 37 * 24 * 3600;
+
+const ERASE_PAGE = 100;
+const MAX_DOCUMENT_BYTES = 64 * 1024;
 
 const Refusal = z.object({ code: z.string(), message: z.string(), deadLetterId: z.string(), tries: z.number().int() });
 const StoredLedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional(), refusal: Refusal.optional() });
@@ -58,8 +61,8 @@ export class DaprSessionStore<State> {
 
   async commit(turn: StoredTurn<State>): Promise<"committed" | "conflict"> {
     const document = JSON.stringify(turn.state);
-    if (Buffer.byteLength(document) > 64 * 1024) {
-      throw new Problem("internal", `the document of session ${turn.actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`, { hint: "a list in the session's state has lost its bound (I9)" });
+    if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) {
+      throw new Problem("session_too_large", `the document of session ${turn.actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is ${String(MAX_DOCUMENT_BYTES)}`, { hint: "a list in the session's state has lost its bound (I9): please report it" });
     }
     const operations: StateOperation[] = [
       { op: "put", key: journalKey(turn.actorId, turn.entry.rev), value: JSON.stringify(turn.entry), createOnly: true },
@@ -75,6 +78,14 @@ export class DaprSessionStore<State> {
 
   async refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict"> {
     return await this.state.transact([ledgerPut(actorId, key, row)]);
+  }
+
+  async erase(actorId: string, fromRev: number, toRev: number): Promise<void> {
+    for (let rev = fromRev; rev <= toRev; rev += ERASE_PAGE) {
+      const entries = await this.readEntries(actorId, rev, Math.min(toRev, rev + ERASE_PAGE - 1));
+      const keys = entries.flatMap((entry) => [journalKey(actorId, entry.rev), ...blobKeysOf(entry)]);
+      if (keys.length > 0) await this.state.transact(keys.map((key) => ({ op: "delete", key })));
+    }
   }
 }
 

@@ -16,6 +16,7 @@ import { followedApiKeys } from "./api-keys.js";
 import { installedFrom, partsBehind } from "./console-parts.js";
 import { listenForSidecar, sidecarOf } from "./sidecar-parts.js";
 
+const DAY_MS = 86_400_000;
 /** Where `npm run build` puts the web pages. */
 const WEB_DIR = fileURLToPath(new URL("../../web", import.meta.url));
 
@@ -33,7 +34,10 @@ await runApp("console", async ({ config, logger, onStop }) => {
     decisions: { publish: (envelope) => bus.publish("approvalsResolved", envelope) },
     signer: { sign: (claims) => signDecision(signer, claims) },
     authenticator: apiKeys.keys, installed: installedFrom(await loadCatalog(config)), parts: partsBehind(sidecar), clock: systemClock, logger,
-  }, ConsoleConfig.parse({ database: join(config.dataDir, "console.db"), webDir: WEB_DIR, ...(config.consoleUrl === undefined ? {} : { origin: new URL(config.consoleUrl).origin }) }));
+  }, ConsoleConfig.parse({
+    database: join(config.dataDir, "console.db"), webDir: WEB_DIR, ...(config.consoleUrl === undefined ? {} : { origin: new URL(config.consoleUrl).origin }),
+    retention: { idleMs: Math.ceil(config.sessionIdleDays * DAY_MS), closedMs: Math.ceil(config.sessionClosedDays * DAY_MS) },
+  }));
   onStop("sidecar listener", await listenForSidecar(config, logger, {
     journal: (text) => ops.handleJournal(text),
     approvalsPending: (text) => ops.handleApprovalPending(text),

@@ -32,6 +32,7 @@ const prices = z.record(z.string(), z.object({ input: usd, output: usd, cacheRea
 const servers = z.record(z.string(), z.object({ baseUrl: z.url(), apiKey: text.optional() }));
 /** Signing secrets, each long enough to be one. */
 const secretList = list.pipe(z.array(z.string().min(8, "each secret must have 8 characters or more")));
+const days = z.coerce.number().positive().max(36_500);
 const perMinute = z.coerce.number().int().positive().optional();
 
 export const SETTINGS = {
@@ -66,6 +67,8 @@ export const SETTINGS = {
   stripeWebhookSecrets: secret("DOCKET_STRIPE_WEBHOOK_SECRETS", secretList.optional(), "Secrets of Stripe webhooks"),
   sweepAfterMs: setting("DOCKET_SWEEP_AFTER_MS", z.coerce.number().int().min(100).optional(), "An accepted event without receipt for this long is published again"),
   toolConcurrency: setting("DOCKET_TOOL_CONCURRENCY", z.coerce.number().int().min(1).max(1000).default(16), "Tools that one worker runs at once"),
+  sessionIdleDays: setting("DOCKET_SESSION_IDLE_DAYS", days.default(90), "A session that is IDLE for so long is deleted"),
+  sessionClosedDays: setting("DOCKET_SESSION_CLOSED_DAYS", days.default(30), "A session that is CLOSED for so long is deleted"),
   consoleUrl: setting("DOCKET_CONSOLE_URL", z.url().optional(), "Address of the console as people reach it: for links, and for browsers behind a proxy"),
 } as const;
 

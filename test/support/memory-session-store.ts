@@ -3,7 +3,7 @@
  * nothing, texts instead of objects), with failures on demand. `describeSessionStoreContract` keeps it honest.
  */
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { JournalEntry } from "../../src/contracts/journal.js";
+import { blobKeysOf, JournalEntry } from "../../src/contracts/journal.js";
 import { Problem } from "../../src/contracts/problems.js";
 import type { SessionState } from "../../src/session/core/state.js";
 import type { LedgerRow, SessionStore, TurnWrite } from "../../src/session/host/ports.js";
@@ -71,6 +71,14 @@ export class MemorySessionStore implements SessionStore {
     return verdict;
   }
 
+  async erase(actorId: string, fromRev: number, toRev: number): Promise<void> {
+    await this.#called("erase");
+    for (const entry of await this.readEntries(actorId, fromRev, toRev)) {
+      for (const key of blobKeysOf(entry)) this.#blobs.delete(key);
+      this.#journal.delete(`${actorId}:${String(entry.rev)}`);
+    }
+  }
+
   async refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict"> {
     await this.#called("refuse");
     if (this.#ledger.has(`${actorId}:${key}`)) return "conflict";
@@ -80,6 +88,19 @@ export class MemorySessionStore implements SessionStore {
 
   /** Loses a blob, as a careless clean-up would. */
   loseBlob(key: string): void { this.#blobs.delete(key); }
+  /** Loses, or changes, what a careless restore would. */
+  damageEntry(actorId: string, rev: number, change?: (entry: JournalEntry) => JournalEntry): void {
+    const key = `${actorId}:${String(rev)}`;
+    const text = this.#journal.get(key);
+    if (text === undefined) throw new Error(`there is no entry ${key}`);
+    if (change === undefined) this.#journal.delete(key);
+    else this.#journal.set(key, JSON.stringify(change(JournalEntry.parse(JSON.parse(text)))));
+  }
+  damageDocument(actorId: string, state: SessionState | undefined): void {
+    this.#etags += 1;
+    if (state === undefined) this.#documents.delete(actorId);
+    else this.#documents.set(actorId, { text: JSON.stringify(state), etag: String(this.#etags) });
+  }
   /** All entries of a session. */
   journalOf(actorId: string): JournalEntry[] {
     return [...this.#journal].filter(([key]) => key.startsWith(`${actorId}:`)).map(([, text]) => JournalEntry.parse(JSON.parse(text))).sort((a, b) => a.rev - b.rev);
@@ -95,7 +116,7 @@ export class MemorySessionStore implements SessionStore {
   #transact(write: TurnWrite): "committed" | "conflict" {
     const { actorId, entry } = write;
     const document = JSON.stringify(write.state);
-    if (Buffer.byteLength(document) > 64 * 1024) throw new Problem("internal", `the document of session ${actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`);
+    if (Buffer.byteLength(document) > 64 * 1024) throw new Problem("session_too_large", `the document of session ${actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`);
     const journalKey = `${actorId}:${String(entry.rev)}`;
     const ledger = write.ledger.map(({ key, row }) => [`${actorId}:${key}`, JSON.stringify(row)] as const);
     const stale = write.documentEtag !== undefined && this.#documents.get(actorId)?.etag !== write.documentEtag;

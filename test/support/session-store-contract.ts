@@ -176,6 +176,26 @@ export function describeSessionStoreContract(name: string, open: () => Promise<O
       expect(await second.readEntries(session.actorId, 5, 4)).toEqual([]);
     }));
 
+    it("erases a stretch of the journal with its blobs, however often, and leaves everything else", withStores(async (first, second) => {
+      const session = new Session();
+      const written = await session.grow(first, 3);
+      const blob = { key: `blob:${session.actorId}:4-abc`, text: "long" };
+      const plain = session.turn({ ledger: [{ key: "e4", row: { rev: 4 } }], blobs: [blob] });
+      const result = { type: "ToolResultRecorded", callId: "c", providerCallId: "p", tool: "t", status: "succeeded", content: { text: "l", truncated: true, blob: { key: blob.key, bytes: 4, digest: "d" } } } as const;
+      const turn = { ...plain, entry: { ...plain.entry, events: [result] } };
+      expect(await first.commit(turn)).toBe("committed");
+      const kept = written[2]!.entry;
+      await second.erase(session.actorId, 1, 2);
+      await second.erase(session.actorId, 1, 2);
+      expect(await first.readEntries(session.actorId, 1, 3)).toEqual([kept]);
+      expect(await first.readBlob(blob.key)).toBe("long");
+      await second.erase(session.actorId, 1, 250);
+      expect(await first.readEntries(session.actorId, 1, 9)).toEqual([]);
+      expect(await first.readBlob(blob.key)).toBeUndefined();
+      expect((await first.load(session.actorId))?.state).toEqual(turn.state);
+      expect(await first.readLedger(session.actorId, "e4")).toEqual({ rev: 4 });
+    }));
+
     it("keeps sessions apart", withStores(async (first) => {
       const [one, other] = [new Session(), new Session()];
       const row = { key: "same", row: { rev: 1 } };
@@ -190,7 +210,7 @@ export function describeSessionStoreContract(name: string, open: () => Promise<O
       await session.grow(first, 1);
       const turn = session.turn();
       const huge = { ...turn, state: { ...turn.state, agentVersion: "x".repeat(70_000) } as SessionState };
-      await expect(first.commit(huge)).rejects.toMatchObject({ code: "internal" });
+      await expect(first.commit(huge)).rejects.toMatchObject({ code: "session_too_large", retryable: false });
       expect(await first.readEntries(session.actorId, 2, 2)).toEqual([]);
       expect(await first.commit(turn)).toBe("committed");
     }));

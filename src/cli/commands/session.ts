@@ -11,14 +11,14 @@ import { followRun, tailSession } from "../tail.js";
 
 const MODES = ["enqueue", "reject", "interrupt", "steer", "withdraw"];
 const StaleView = SessionView.extend({ stale: z.boolean().default(false) });
-const Cancelled = z.object({ sessionId: z.string(), eventId: z.string(), eventKey: z.string() }).loose();
+const Ordered = z.object({ sessionId: z.string(), eventId: z.string(), eventKey: z.string() }).loose();
 
 export function sessionCommands(program: Command, run: Runner): void {
-  const session = program.command("session").description("Sessions: list, look at, follow, talk to, cancel");
+  const session = program.command("session").description("Sessions: list, look at, follow, talk to, cancel, close, release");
 
   session.command("list").description("List sessions, the latest first")
     .option("--status <STATUS>", `only these: ${SESSION_STATUSES.join(", ")}; several with commas`).option("--agent <NAME>", "only this agent's").option("--search <TEXT>", "only ids that contain TEXT")
-    .option("--limit <N>", "how many", "50").option("--cursor <CURSOR>", "go on where the page before ended")
+    .option("--quarantined", "only those that take nothing until an operator acts").option("--limit <N>", "how many", "50").option("--cursor <CURSOR>", "go on where the page before ended")
     .addHelpText("after", "\nExamples:\n  docket session list --status AWAITING_APPROVAL\n  docket session list --agent order-triage -o jsonl")
     .action(run(list));
 
@@ -41,13 +41,28 @@ export function sessionCommands(program: Command, run: Runner): void {
     .option("--reason <TEXT>", "for the journal and the audit", "").option("--run <RUN>", "only if this is the open run")
     .addHelpText("after", "\nExample:\n  docket session cancel ord-1001 --reason \"wrong customer\"")
     .action(run(cancel));
+
+  session.command("close <ID>").description("Close a session: what waits is rejected, the open run is cancelled, and it takes no more events")
+    .option("--reason <TEXT>", "for the journal and the audit", "")
+    .addHelpText("after", "\nExample:\n  docket session close ord-1001 --reason \"the customer has left\"")
+    .action(run((context: CliContext, id: string, options: { reason: string }) => order(context, id, "close", options)));
+
+  session.command("delete <ID>").description("Delete a session at rest: its conversation is gone at once, its journal is erased a day after its last entry (administrators)")
+    .option("--reason <TEXT>", "for the audit", "").option("--yes", "do not ask")
+    .addHelpText("after", "\nExample:\n  docket session delete ord-1001 --reason \"the customer asked for it\" --yes")
+    .action(run(remove));
+
+  session.command("release <ID>").description("End a session's quarantine: it goes on with what is stored (administrators; look at it first)")
+    .option("--reason <TEXT>", "for the journal and the audit", "")
+    .addHelpText("after", "\nExamples:\n  docket session show ord-1001\n  docket session release ord-1001 --reason \"journal restored from last night's copy\"")
+    .action(run((context: CliContext, id: string, options: { reason: string }) => order(context, id, "release", options)));
 }
 
-async function list(context: CliContext, options: { status?: string; agent?: string; search?: string; limit: string; cursor?: string }): Promise<ExitCode> {
-  const page = await context.console.get(`/v1/sessions${queryOf({ status: options.status, agent: options.agent, q: options.search, limit: options.limit, cursor: options.cursor })}`, SessionPage);
+async function list(context: CliContext, options: { status?: string; agent?: string; search?: string; quarantined?: boolean; limit: string; cursor?: string }): Promise<ExitCode> {
+  const page = await context.console.get(`/v1/sessions${queryOf({ status: options.status, agent: options.agent, q: options.search, quarantined: options.quarantined === true ? "true" : undefined, limit: options.limit, cursor: options.cursor })}`, SessionPage);
   const nowMs = Date.now();
   context.printer.list(page, {
-    SESSION: (s) => s.sessionId, AGENT: (s) => s.agent, STATUS: (s) => s.status, "WAITING FOR": (s) => clip(s.waitingFor, 40), QUEUE: (s) => String(s.mailboxLength), COST: (s) => `$${s.costUsd.toFixed(4)}`, CHANGED: (s) => relative(s.updatedAtMs, nowMs),
+    SESSION: (s) => s.sessionId, AGENT: (s) => s.agent, STATUS: (s) => s.quarantine === undefined ? s.status : `${s.status} (quarantined)`, "WAITING FOR": (s) => clip(s.waitingFor, 40), QUEUE: (s) => String(s.mailboxLength), COST: (s) => `$${s.costUsd.toFixed(4)}`, CHANGED: (s) => relative(s.updatedAtMs, nowMs),
   }, "no sessions; start one: docket session send my-session \"Hello\"");
   return EXIT.ok;
 }
@@ -58,7 +73,8 @@ async function show(context: CliContext, id: string): Promise<ExitCode> {
   const { summary } = view;
   const nowMs = Date.now();
   context.printer.one(view, () => fields([
-    ["session", summary.sessionId], ["tenant", summary.tenant], ["agent", `${summary.agent} (${summary.agentVersion})`], ["status", summary.status], ["waiting for", summary.waitingFor || undefined], ["run", summary.runId],
+    ["session", summary.sessionId], ["tenant", summary.tenant], ["agent", `${summary.agent} (${summary.agentVersion})`], ["status", summary.status], ["quarantined", summary.quarantine === undefined ? undefined : `${summary.quarantine.reason} ${relative(summary.quarantine.sinceMs, nowMs)}: ${summary.quarantine.message}\ndocket session release ${summary.sessionId}, or close`],
+    ["waiting for", summary.waitingFor || undefined], ["run", summary.runId],
     ["revision", String(summary.rev)], ["mailbox", String(summary.mailboxLength)], ["calls", `${String(summary.modelCalls)} model, ${String(summary.toolCalls)} tool`], ["tokens", `${String(summary.inputTokens)} in, ${String(summary.outputTokens)} out`],
     ["cost", `$${summary.costUsd.toFixed(4)}`], ["changed", relative(summary.updatedAtMs, nowMs)], ["due", summary.nextDueAtMs === undefined ? undefined : relative(summary.nextDueAtMs, nowMs)],
     ...view.approvals.map((a) => ["approval", `${a.approvalId} ${a.tool ?? a.kind} risk ${a.risk}, expires ${relative(a.expiresAtMs, nowMs)}`] as const),
@@ -82,9 +98,25 @@ async function send(context: CliContext, id: string, text: string, options: { ag
 
 async function cancel(context: CliContext, id: string, options: { reason: string; run?: string }): Promise<ExitCode> {
   const body = { reason: options.reason, ...(options.run === undefined ? {} : { runId: options.run }) };
-  const { body: answer } = await context.console.post(`/v1/sessions/${segment(id)}/cancel`, body, Cancelled, { "idempotency-key": randomUUID() });
+  const { body: answer } = await context.console.post(`/v1/sessions/${segment(id)}/cancel`, body, Ordered, { "idempotency-key": randomUUID() });
   context.printer.say("the command is on its way; the session decides what there is to cancel");
   context.printer.one(answer, () => fields([["session", answer.sessionId], ["event", answer.eventId], ["watch", `docket session tail ${answer.sessionId} --until-end`]]));
+  return EXIT.ok;
+}
+
+async function remove(context: CliContext, id: string, options: { reason: string; yes?: boolean }): Promise<ExitCode> {
+  const { io } = context;
+  if (options.yes !== true) {
+    if (!io.interactive) throw new CliError(EXIT.usage, "needs_yes", "nobody is at the terminal to confirm", "add --yes");
+    if (!/^y(es)?$/i.test((await io.ask(`delete session ${id} for good? y/N `)).trim())) throw new CliError(EXIT.failed, "not_confirmed", "not confirmed; nothing was sent");
+  }
+  return await order(context, id, "delete", options);
+}
+
+async function order(context: CliContext, id: string, what: "close" | "delete" | "release", options: { reason: string }): Promise<ExitCode> {
+  const { body: answer } = await context.console.post(`/v1/sessions/${segment(id)}/${what}`, { reason: options.reason }, Ordered, { "idempotency-key": randomUUID() });
+  context.printer.say("the command is on its way; the session carries it out");
+  context.printer.one(answer, () => fields([["session", answer.sessionId], ["event", answer.eventId], ["look", `docket session show ${answer.sessionId}`]]));
   return EXIT.ok;
 }
 

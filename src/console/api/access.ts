@@ -11,10 +11,10 @@ import { signedInCaller } from "./caller.js";
 import type { Authenticator } from "../ports.js";
 import { readCursor, type PageRequest } from "../read-model/page.js";
 
-export type Right = "read" | "operate" | "decide" | "audit" | "metrics";
+export type Right = "read" | "operate" | "decide" | "administer" | "audit" | "metrics";
 
 const ROLES: Readonly<Record<Right, readonly string[]>> = {
-  read: ["viewer", "operator", "approver", "admin"], operate: ["operator", "admin"], decide: ["approver", "admin"], audit: ["admin"], metrics: ["admin"],
+  read: ["viewer", "operator", "approver", "admin"], operate: ["operator", "admin"], decide: ["approver", "admin"], administer: ["admin"], audit: ["admin"], metrics: ["admin"],
 };
 
 /** The caller, if it has the right. Throws Problem `unauthenticated`, `forbidden`. */

@@ -6,6 +6,7 @@ import { pageOfRows, type Page, type PageRequest } from "./page.js";
 
 export interface SessionFilter extends PageRequest {
   readonly tenant: string; readonly statuses?: readonly string[] | undefined; readonly agent?: string | undefined;
+  readonly quarantined?: boolean;
   /** Part of the session id. */
   readonly text?: string | undefined;
 }
@@ -22,8 +23,9 @@ export async function putSummary(db: Kysely<Tables>, summary: SessionSummary): P
 
 export async function listSessions(db: ReadModel, filter: SessionFilter): Promise<Page<SessionSummary>> {
   let query = db.selectFrom("sessions").selectAll().where("tenant", "=", filter.tenant).orderBy("updated_at", "desc").orderBy("actor_id").limit(filter.limit + 1);
-  if (filter.statuses !== undefined) query = query.where("status", "in", filter.statuses);
+  query = filter.statuses === undefined ? query.where("status", "!=", "DELETED") : query.where("status", "in", filter.statuses);
   if (filter.agent !== undefined) query = query.where("agent", "=", filter.agent);
+  if (filter.quarantined === true) query = query.where(sql<boolean>`json_extract(summary, '$.quarantine.reason') is not null`);
   if (filter.text !== undefined) query = query.where(sql<boolean>`instr(lower(session_id), ${filter.text.toLowerCase()}) > 0`);
   const { after } = filter;
   if (after !== undefined) query = query.where((eb) => eb.or([eb("updated_at", "<", after[0]), eb.and([eb("updated_at", "=", after[0]), eb("actor_id", ">", after[1])])]));
@@ -45,3 +47,8 @@ export async function noteNudge(db: ReadModel, row: SessionRow, atMs: number): P
 }
 
 function summaryOf(row: SessionRow): SessionSummary { return SessionSummary.parse(JSON.parse(row.summary)); }
+
+/** Sessions at rest of one status in which nothing has happened since `beforeMs`, the oldest first. */
+export async function idleSessions(db: ReadModel, status: "IDLE" | "CLOSED", beforeMs: number, limit: number): Promise<SessionRow[]> {
+  return await db.selectFrom("sessions").selectAll().where("status", "=", status).where("updated_at", "<", beforeMs).where("next_due_at", "is", null).orderBy("updated_at").limit(limit).execute();
+}

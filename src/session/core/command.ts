@@ -4,7 +4,7 @@
  */
 import type { Principal } from "../../contracts/cloudevent.js";
 import type { DecisionClaims } from "../../contracts/decisions.js";
-import type { BusyMode, SessionEvent, StoredText, Usage } from "../../contracts/journal.js";
+import type { BusyMode, QuarantineReason, RepairKind, SessionEvent, StoredText, Usage } from "../../contracts/journal.js";
 import type { ProblemCode } from "../../contracts/problems.js";
 import type { DecisionKind, Risk, ToolFailureKind } from "../../contracts/tools.js";
 
@@ -58,11 +58,15 @@ export type JudgedCall =
       readonly effects: "none" | "idempotent" | "once"; readonly critical: boolean; readonly timeoutMs: number; readonly maxTries: number; readonly verdict: Verdict }
   | { readonly ok: false; readonly callId: string; readonly providerCallId: string; readonly tool: string; readonly args: string; readonly message: string };
 
+/** One thing that a check-up found and put right, and what it is about (a call, an approval, a run, a revision). */
+export interface Repair { readonly what: RepairKind; readonly subject: string }
+
 export type SessionCommand = CommandBase & (
   | { readonly type: "ReceiveEvent"; readonly tenant: string; readonly sessionId: string; readonly actorId: string; readonly agent: string; readonly agentVersion: string; readonly event: IncomingEvent; readonly prepared: PreparedInput;
       /** The ledger already knows the key (read by the host after a create-only conflict). */ readonly seen: boolean }
   /** The session is free and the mailbox is not empty: `prepared` is for its head. */
-  | { readonly type: "TakeNext"; readonly key: string; readonly prepared: PreparedInput; readonly requestedBy: string; readonly correlationId: string }
+  | { readonly type: "TakeNext"; readonly key: string; readonly prepared: PreparedInput; readonly requestedBy: string; readonly correlationId: string;
+      /** Its journal entry is gone: there is nothing to run. */ readonly lost?: true }
   | { readonly type: "StartModelCall"; readonly step: number; readonly attempt: number; readonly reserveUsd: number }
   | { readonly type: "RecordAnswer"; readonly runId: string; readonly step: number; readonly attempt: number; readonly model: string; readonly text: string; readonly stop: "end" | "tool_use" | "max_tokens" | "refusal";
       readonly calls: readonly JudgedCall[]; readonly usage: Usage; readonly costUsd: number | null; /** The provider's own state of the answer. */ readonly carry?: string; /** for the next model call, if one follows at once */ readonly reserveUsd: number }
@@ -76,6 +80,14 @@ export type SessionCommand = CommandBase & (
   | { readonly type: "AcknowledgeApproval"; readonly approvalId: string; readonly version: number }
   | { readonly type: "Cancel"; readonly key: string; readonly runId?: string; readonly reason: string; readonly principal?: Principal; readonly partialText?: string }
   | { readonly type: "Close"; readonly key: string; readonly reason: string; readonly principal?: Principal }
+  /** Only a session at rest; `idleForMs`: only if nothing has happened in it for so long. */
+  | { readonly type: "Delete"; readonly reason: string; readonly idleForMs?: number; readonly principal?: Principal }
+  /** The host has erased what was to be erased. */
+  | { readonly type: "RecordErased"; readonly toRev: number }
+  /** An operator ends the quarantine. */
+  | { readonly type: "Release"; readonly key: string; readonly reason: string; readonly principal?: Principal }
+  /** The check-up on activation: repairs what is untrue in the state, or, where what is stored cannot be trusted, quarantines the session. */
+  | { readonly type: "Heal"; readonly found: readonly Repair[]; readonly quarantine?: { readonly reason: QuarantineReason; readonly message: string }; readonly reserveUsd: number }
   /** Guard, nudge or due timer: do whatever is due at `atMs`. `deadHosts` are hosts whose heartbeat is stale. */
   | { readonly type: "Tick"; readonly deadHosts: readonly string[]; readonly reserveUsd: number;
       /** Rows that the host published and no commit has cleared: success is evidence enough for responses and dead letters, the others wait for their reader. */ readonly published: readonly string[];

@@ -40,5 +40,5 @@ function wake(before: SessionState, after: SessionState): Effect[] {
 }
 
 function next(after: SessionState): Effect[] {
-  return after.status === "IDLE" && after.mailbox.length > 0 ? [{ type: "TakeNext" }] : [];
+  return after.status === "IDLE" && after.mailbox.length > 0 && after.quarantine === undefined ? [{ type: "TakeNext" }] : [];
 }

@@ -13,15 +13,17 @@ import { assemble, partsOf, type EntryAt } from "./parts.js";
 import { NEW_SESSION, type OpenSession, type SessionState } from "./state.js";
 
 const appliers: { readonly [T in SessionEvent["type"]]: Applier<T> } = {
-  SessionOpened: (parts) => parts, // a second one changes nothing
+  SessionOpened: (parts) => parts, // of a session that is open: changes nothing
+  SessionDeleted: (parts) => parts, // takes the place of the whole state, above
   ...runAppliers, ...modelAppliers, ...callAppliers, ...approvalAppliers, ...bookAppliers,
 };
 
-/** One event. The first event of a journal must be SessionOpened. */
+/** One event. The first event of a journal must be SessionOpened, or SessionDeleted where what was before is erased. */
 export function evolve(state: SessionState, event: SessionEvent, entry: EntryAt): SessionState {
+  if (event.type === "SessionDeleted") return tombstone(event, entry);
+  if (event.type === "SessionOpened" && (state.status === "NEW" || state.status === "DELETED")) return openedSession(event, entry);
   if (state.status === "NEW") {
-    if (event.type === "SessionOpened") return openedSession(event, entry);
-    throw new Error(`journal entry ${String(entry.rev)} begins a session with ${event.type}; expected SessionOpened`);
+    throw new Error(`journal entry ${String(entry.rev)} begins a session with ${event.type}; expected SessionOpened or SessionDeleted`);
   }
   // The table is indexed by the event's own type, so the applier fits the event.
   const apply = appliers[event.type] as Applier<SessionEvent["type"]>;
@@ -46,6 +48,15 @@ function openedSession(event: SessionEventOf<"SessionOpened">, entry: EntryAt): 
     mailbox: [], outbox: [], approvals: [], window: { fromRev: entry.rev, rounds: [] }, unknownCalls: [], unbooked: [],
     recentRuns: [], recentDecisions: [], recentCommands: [],
     totals: { modelCalls: 0, toolCalls: 0, inputTokens: 0, outputTokens: 0, costUsd: 0, deduplicated: 0 },
-    guard: { generation: 0, armed: false, periodMs: 0 },
+    // A generation is never used twice: its reminder may still be there.
+    guard: { generation: event.again?.generation ?? 0, armed: false, periodMs: 0 },
+    ...(event.again === undefined ? {} : { baseRev: entry.rev }), ...(event.again?.erase === undefined ? {} : { erase: event.again.erase }),
   };
+}
+
+/** All that is left of a deleted session. Made of the event alone, so that it can be folded without the entries before. */
+function tombstone(event: SessionEventOf<"SessionDeleted">, entry: EntryAt): OpenSession {
+  const { tenant, sessionId, actorId, agent, agentVersion, createdAtMs, generation, erase, reason } = event;
+  const opened = openedSession({ type: "SessionOpened", tenant, sessionId, actorId, agent, agentVersion, again: { generation, erase } }, entry);
+  return { ...opened, status: "DELETED", createdAtMs, deleted: reason };
 }

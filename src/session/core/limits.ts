@@ -36,6 +36,9 @@ export const GUARD_MODEL_MS = 5000;
 export const GUARD_BUSY_MS = 10_000;
 export const GUARD_PARKED_MS = 60_000;
 
+/** No younger journal entry is deleted. */
+export const ERASE_AFTER_MS = 24 * 3_600_000;
+
 /** Text kept in the state or said to the model about a failure. */
 export const MAX_MESSAGE = 2000;
 export const MAX_QUESTION = 600;

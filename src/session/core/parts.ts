@@ -35,11 +35,14 @@ function commonOf(state: OpenSession): SessionCommon {
     mailbox: state.mailbox, outbox: state.outbox, approvals: state.approvals, window: state.window, unknownCalls: state.unknownCalls,
     unbooked: state.unbooked, recentRuns: state.recentRuns, recentDecisions: state.recentDecisions, recentCommands: state.recentCommands,
     totals: state.totals, guard: state.guard, ...(state.closing === undefined ? {} : { closing: state.closing }),
+    ...(state.baseRev === undefined ? {} : { baseRev: state.baseRev }), ...(state.erase === undefined ? {} : { erase: state.erase }), ...(state.deleted === undefined ? {} : { deleted: state.deleted }),
+    ...(state.quarantine === undefined ? {} : { quarantine: state.quarantine }), ...(state.checkedFromRev === undefined ? {} : { checkedFromRev: state.checkedFromRev }),
   };
 }
 
 export function assemble(parts: Parts): OpenSession {
   const { common, run, model } = parts;
+  if (common.deleted !== undefined) return { ...common, status: "DELETED" };
   if (run === undefined) return common.closing === undefined ? { ...common, status: "IDLE" } : { ...common, status: "CLOSED", reason: common.closing };
   const escalation = common.approvals.find((record) => record.kind === "escalation");
   if (escalation !== undefined) {

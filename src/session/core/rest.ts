@@ -6,7 +6,7 @@ import type { OpenSession, SessionState, ToolCall } from "./state.js";
 
 /** Something is outstanding that the outside must do or report. */
 export function isBusy(state: SessionState): boolean {
-  if (state.status === "NEW") return false;
+  if (state.status === "NEW" || state.quarantine !== undefined) return false;
   if (state.outbox.length > 0 || modelOf(state) !== undefined) return true;
   if (state.status === "IDLE") return state.mailbox.length > 0;
   const run = runOf(state);
@@ -15,7 +15,7 @@ export function isBusy(state: SessionState): boolean {
 
 /** Earliest time at which a Tick would have something to do; `undefined` where only the outside can move the session. */
 export function nextDueAtMs(state: SessionState): number | undefined {
-  if (state.status === "NEW") return undefined;
+  if (state.status === "NEW" || state.quarantine !== undefined) return undefined;
   const run = runOf(state);
   const model = modelOf(state);
   const due = [
@@ -23,6 +23,7 @@ export function nextDueAtMs(state: SessionState): number | undefined {
     ...state.approvals.filter((record) => record.onExpiry !== "keep").map((record) => record.expiresAtMs),
     ...(run?.calls ?? []).map((call) => callDueAtMs(state, call)),
     model?.phase === "waiting" ? model.dueAtMs : undefined,
+    state.erase?.dueAtMs,
     run?.ending === undefined ? run?.expiresAtMs : undefined,
   ].filter((atMs) => atMs !== undefined);
   return due.length === 0 ? undefined : Math.min(...due);

@@ -5,7 +5,7 @@
  * Persisted contract: stored as `session:<actorId>`; add optional fields only, and upcast in `load`.
  */
 import type { ApprovalRecord } from "../../contracts/decisions.js";
-import type { CallStatus, EscalationReason, RunOutcome } from "../../contracts/journal.js";
+import type { CallStatus, Erase, EscalationReason, Quarantine, RunOutcome } from "../../contracts/journal.js";
 import type { ToolEffects } from "../../contracts/tools.js";
 
 /** An accepted event that waits for the session to be free. Its data is in journal entry `rev`. */
@@ -125,6 +125,16 @@ export interface SessionCommon {
   readonly recentRuns: readonly { readonly runId: string; readonly key: string; readonly outcome: RunOutcome; readonly code?: string; readonly endedAtMs: number; readonly rev: number }[];
   readonly recentDecisions: readonly { readonly approvalId: string; readonly decisionId: string; readonly verdict: string; readonly rev: number }[];
   readonly totals: { readonly modelCalls: number; readonly toolCalls: number; readonly inputTokens: number; readonly outputTokens: number; readonly costUsd: number; readonly deduplicated: number };
+  /** What is stored of the session cannot be trusted: nothing moves it until an operator releases or closes it. */
+  readonly quarantine?: Quarantine;
+  /** First entry of this life: the session was deleted before. */
+  readonly baseRev?: number;
+  /** What is left of the life before, or of the deleted session. */
+  readonly erase?: Erase;
+  /** The session was deleted, for this reason. */
+  readonly deleted?: string;
+  /** The check-up looks at no entry before this one: an operator has released the session over them. */
+  readonly checkedFromRev?: number;
   readonly guard: { readonly generation: number; readonly armed: boolean; readonly periodMs: number; /** First tick of a parked session's guard. */ readonly dueAtMs?: number };
 }
 
@@ -137,7 +147,9 @@ export type SessionState =
   | (SessionCommon & { readonly status: "EXECUTING_TOOL"; readonly run: Run })
   | (SessionCommon & { readonly status: "AWAITING_APPROVAL"; readonly run: Run })
   | (SessionCommon & { readonly status: "ESCALATED"; readonly run: Run; readonly escalation: { readonly reason: EscalationReason; readonly approvalId: string; readonly message: string } })
-  | (SessionCommon & { readonly status: "CLOSED"; readonly reason: string });
+  | (SessionCommon & { readonly status: "CLOSED"; readonly reason: string })
+  /** A tombstone: it keeps the revision, so that no old writer or event begins again at revision 1. */
+  | (SessionCommon & { readonly status: "DELETED" });
 
 export type OpenSession = Exclude<SessionState, { status: "NEW" }>;
 

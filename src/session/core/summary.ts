@@ -16,6 +16,7 @@ export function summaryOf(state: OpenSession): SessionSummary {
     ...(run === undefined ? {} : { runId: run.runId }), waitingFor: waitingFor(state), mailboxLength: state.mailbox.length, openApprovals: state.approvals.length,
     modelCalls, toolCalls, inputTokens, outputTokens, costUsd,
     ...(dueAtMs === undefined ? {} : { nextDueAtMs: dueAtMs }), ...(risk === undefined ? {} : { risk }),
+    ...(state.quarantine === undefined ? {} : { quarantine: { ...state.quarantine } }),
   };
 }
 
@@ -37,6 +38,7 @@ function guardOverdueAtMs(state: OpenSession): number | undefined {
 
 /** In words, for people. */
 function waitingFor(state: OpenSession): string {
+  if (state.quarantine !== undefined) return `an operator: quarantined (${state.quarantine.reason}): ${state.quarantine.message}`;
   switch (state.status) {
     case "IDLE": return state.mailbox.length === 0 ? "the next event" : `its turn: ${String(state.mailbox.length)} in the mailbox`;
     case "PLANNING": case "SUMMARIZING": return modelWords(state.model);
@@ -44,6 +46,7 @@ function waitingFor(state: OpenSession): string {
     case "AWAITING_APPROVAL": return `a person's decision on ${state.approvals.map((record) => record.tool ?? "the run").join(", ")}`;
     case "ESCALATED": return `a person (${state.escalation.reason}): ${state.escalation.message}`;
     case "CLOSED": return "nothing: closed";
+    case "DELETED": return state.erase === undefined ? "nothing: deleted" : "its journal to be erased: deleted";
   }
 }
 

@@ -17,28 +17,38 @@ export interface CachedSession {
   readonly etag: string | undefined;
   /** Read from the store in this very call. */
   readonly fresh: boolean;
+  /** This process wrote it, or has checked it before. */
+  readonly known: boolean;
 }
 
 interface Slot { state: SessionState; loadedAtMs: number; entries: Map<number, JournalEntry> }
 
 export class SessionCache {
   readonly #slots = new Map<string, Slot>();
+  /** Digest of each session's head that this process wrote or has checked; outlives the documents, which are loaded again and again. */
+  readonly #known = new Map<string, string>();
 
   constructor(private readonly store: SessionStore, private readonly clock: Clock) {}
 
   async get(actorId: string): Promise<CachedSession> {
     const slot = this.#slots.get(actorId);
-    if (slot !== undefined && this.clock.nowMs() - slot.loadedAtMs < DOCUMENT_TTL_MS) return { state: slot.state, etag: undefined, fresh: false };
+    if (slot !== undefined && this.clock.nowMs() - slot.loadedAtMs < DOCUMENT_TTL_MS) return { state: slot.state, etag: undefined, fresh: false, known: true };
     const loaded = await this.store.load(actorId);
     const state = loaded?.state ?? NEW_SESSION;
     this.#remember(actorId, { state, loadedAtMs: this.clock.nowMs(), entries: slot?.entries ?? new Map<number, JournalEntry>() });
-    return { state, etag: loaded?.etag, fresh: true };
+    return { state, etag: loaded?.etag, fresh: true, known: state.status === "NEW" || this.#known.get(actorId) === state.journalDigest };
+  }
+
+  /** The document ends where the journal does. */
+  vouch(actorId: string, journalDigest: string): void {
+    keepNewest(this.#known, actorId, journalDigest);
   }
 
   /** After a commit: the document is what we wrote; its age still counts from the load. */
   put(actorId: string, state: SessionState, entry: JournalEntry): void {
     const slot = this.#slots.get(actorId) ?? { state, loadedAtMs: this.clock.nowMs(), entries: new Map<number, JournalEntry>() };
     slot.state = state;
+    this.vouch(actorId, entry.digest);
     slot.entries.set(entry.rev, entry);
     trim(slot.entries);
     this.#remember(actorId, slot);
@@ -69,12 +79,17 @@ export class SessionCache {
   }
 
   #remember(actorId: string, slot: Slot): void {
-    this.#slots.delete(actorId);
-    this.#slots.set(actorId, slot);
-    for (const oldest of this.#slots.keys()) {
-      if (this.#slots.size <= MAX_SESSIONS) break;
-      this.#slots.delete(oldest);
-    }
+    keepNewest(this.#slots, actorId, slot);
+  }
+}
+
+/** Puts it last; the longest untouched fall out. */
+function keepNewest<T>(map: Map<string, T>, key: string, value: T): void {
+  map.delete(key);
+  map.set(key, value);
+  for (const oldest of map.keys()) {
+    if (map.size <= MAX_SESSIONS) break;
+    map.delete(oldest);
   }
 }
 

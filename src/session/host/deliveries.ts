@@ -6,7 +6,7 @@
 import { MAX_COMMAND_BYTES, parseEnvelope, principalOf, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_RECEIVED, DECISION_MADE, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_NUDGE, SESSION_REDRIVE, SessionCancel, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
+import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, SessionCancel, SessionDelete, SessionOrder, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
@@ -82,6 +82,8 @@ export class Deliveries {
         const receipt = read(ApprovalReceipt, envelope);
         return settled(await this.service.run(actorId, (context) => ({ ...this.service.base(context), type: "AcknowledgeApproval", ...receipt })));
       }
+      case SESSION_RELEASE: return await this.#release(target, envelope);
+      case SESSION_DELETE: return await this.#delete(target, envelope);
       case SESSION_CANCEL:
       case SESSION_CLOSE: return await this.#stopSession(target, envelope);
       case SESSION_REDRIVE: return await this.#redrive(target, envelope);
@@ -141,6 +143,23 @@ export class Deliveries {
   async #answer(target: Target, envelope: Envelope, content: { verdict: string; rev: number }): Promise<Delivered> {
     await this.refusals.receipt(target, envelope, content);
     return { ok: true, ...content };
+  }
+
+  async #release(target: Target, envelope: Envelope): Promise<Delivered> {
+    const { reason } = read(SessionOrder, envelope);
+    const principal = principalOf(envelope);
+    const key = eventKeyOf(envelope.source, envelope.id);
+    const outcome = await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "Release", key, reason, ...(principal === undefined ? {} : { principal }) }));
+    return settled(outcome);
+  }
+
+  /** Refused for a session that is not at rest: the console has said so before, and the session shows it. */
+  async #delete(target: Target, envelope: Envelope): Promise<Delivered> {
+    const { reason, idleForMs } = read(SessionDelete, envelope);
+    const principal = principalOf(envelope);
+    return settled(await this.service.run(target.actorId, (context) => ({
+      ...this.service.base(context), type: "Delete", reason, ...(idleForMs === undefined ? {} : { idleForMs }), ...(principal === undefined ? {} : { principal }),
+    })));
   }
 
   async #toolReport(target: Target, envelope: Envelope): Promise<Delivered> {
@@ -217,9 +236,11 @@ function refusedDelivery(envelope: Envelope, text: string): RefusedEvent {
 /** A command for a session that is there. */
 function inSession<T>(state: SessionState, command: T): T | undefined { return state.status === "NEW" ? undefined : command; }
 
-/** Throws Problem `session_not_found`: what is for no session is recorded, not swallowed. */
+/** Throws Problem `session_not_found`, `session_quarantined`: what no session takes is recorded, not swallowed. */
 function settledIn(target: Target, envelope: Envelope, outcome: TurnOutcome): Delivered {
-  if (outcome.before.status === "NEW") throw new Problem("session_not_found", `${envelope.type} ${envelope.id} is for session ${target.sessionId}, which does not exist`);
+  const { before, decision, entry } = outcome;
+  if (before.status === "NEW" || before.status === "DELETED") throw new Problem("session_not_found", `${envelope.type} ${envelope.id} is for session ${target.sessionId}, which does not exist`);
+  if (!decision.ok && decision.code === "session_quarantined" && entry === undefined) throw new Problem(decision.code, decision.message);
   return settled(outcome);
 }
 

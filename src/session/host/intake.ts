@@ -27,7 +27,7 @@ export interface CommandSource {
 }
 
 /** Fields that every command carries. */
-export function commandBase(source: CommandSource, context: TurnContext, agent: string): Pick<SessionCommand, "atMs" | "host" | "random" | "limits"> {
+export function commandBase(source: CommandSource, context: Pick<TurnContext, "atMs">, agent: string): Pick<SessionCommand, "atMs" | "host" | "random" | "limits"> {
   return { atMs: context.atMs, host: source.host, random: source.random(), limits: limitsOf(source.catalog, agent) };
 }
 
@@ -83,12 +83,15 @@ function incoming(actorId: string, key: string, envelope: Envelope, context: Tur
 export function takeNext(source: CommandSource): BuildCommand {
   return async (context) => {
     const { state } = context;
-    if (state.status !== "IDLE") return undefined;
+    if (state.status !== "IDLE" || state.quarantine !== undefined) return undefined;
     const head = state.mailbox[0];
     if (head === undefined) return undefined;
     const [entry] = await context.entries(head.rev, head.rev);
     const event = entry?.events.find((candidate) => candidate.type === "EventReceived" && candidate.key === head.key);
-    if (event?.type !== "EventReceived") throw new Problem("store_unavailable", `session ${state.actorId}: journal entry ${String(head.rev)} of a waiting event cannot be read`);
+    if (event?.type !== "EventReceived") {
+      const nothing: PreparedInput = { check: { ok: false, code: "event_lost", message: "" }, input: "", reserveUsd: 0 };
+      return { ...commandBase(source, context, state.agent), type: "TakeNext", key: head.key, prepared: nothing, requestedBy: "", correlationId: head.runId, lost: true };
+    }
     const data = event.data.blob === undefined ? event.data.text : await context.readBlob(event.data.blob.key) ?? JSON.stringify(event.data.text); // a lost blob: the head, as text
     const envelope: Envelope = { specversion: "1.0", id: event.id, source: event.source, type: event.eventType, subject: state.sessionId, data };
     return {

@@ -33,6 +33,8 @@ export interface SessionStore {
   readBlob(key: string): Promise<string | undefined>;
   /** `conflict`: somebody else committed this revision, or a ledger row exists; nothing was written. */
   commit(write: TurnWrite): Promise<"committed" | "conflict">;
+  /** Deletes these entries and the blobs they point to, as far as they are still there. Ledger rows go by their own time. */
+  erase(actorId: string, fromRev: number, toRev: number): Promise<void>;
   /** Writes a ledger row alone, create-only: what it says of the event stands from then on. `conflict`: it has one. */
   refuse(actorId: string, key: string, row: LedgerRow): Promise<"committed" | "conflict">;
 }

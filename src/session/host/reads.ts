@@ -28,8 +28,10 @@ export class Reads {
   async journal(actorId: string, afterRev: number, limit: number): Promise<JournalPage | undefined> {
     const state = await this.turns.read(actorId);
     if (state.status === "NEW") return undefined;
-    const to = Math.min(state.rev, afterRev + Math.max(1, Math.min(limit, MAX_PAGE)));
-    const entries = afterRev >= state.rev ? [] : await this.turns.readEntries(actorId, Math.max(1, afterRev + 1), to);
+    // What was before a deletion is nobody's business any more, erased or not.
+    const after = Math.max(afterRev, (state.baseRev ?? 1) - 1);
+    const to = Math.min(state.rev, after + Math.max(1, Math.min(limit, MAX_PAGE)));
+    const entries = after >= state.rev ? [] : await this.turns.readEntries(actorId, after + 1, to);
     return { entries, headRev: state.rev };
   }
 

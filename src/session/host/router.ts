@@ -39,7 +39,7 @@ export class Router {
     let target: Target;
     try {
       envelope = parseEnvelope(text, MAX_COMMAND_BYTES);
-      if (envelope.type !== SESSION_REDRIVE) assertSize(text, MAX_EVENT_BYTES);
+      if (channel !== "toolResults" && envelope.type !== SESSION_REDRIVE) assertSize(text, MAX_EVENT_BYTES);
       target = this.#target(channel, envelope);
     } catch (error) {
       if (!(error instanceof Problem)) throw error;

@@ -4,6 +4,7 @@
  */
 import type { Envelope } from "../../contracts/cloudevent.js";
 import type { JournalEntry } from "../../contracts/journal.js";
+import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import type { Model } from "../../model/model.js";
@@ -49,6 +50,7 @@ export class SessionService {
   readonly #runner: ModelRunner;
   /** Sessions whose guard's tick is being handled: the next one need not pile up behind a store that is down. */
   readonly #ticking = new Set<string>();
+  readonly #erasing = new Set<string>();
   readonly #rearmed = new Set<string>();
   #stopped = false;
 
@@ -60,6 +62,8 @@ export class SessionService {
       store, clock, logger, host,
       armGuard: (actorId, plan) => this.#guards.arm(actorId, plan),
       published: (actorId) => this.#effects.published(actorId),
+      heal: (state, atMs, findings) => ({ ...commandBase(this.source, { atMs }, agentOf(state) ?? ""), type: "Heal", ...findings, reserveUsd: this.reserveForNext(state) }),
+      healed: (outcome) => this.#effects.run(outcome),
     });
     this.reads = new Reads(this.turns, store);
     this.deadLetters = new DeadLetters(bus, clock);
@@ -86,8 +90,23 @@ export class SessionService {
       if (state.status === "NEW") return undefined;
       return { ...this.base(context), type: "Tick", deadHosts: await this.#deadHosts(state), reserveUsd: this.reserveForNext(state), published: this.#effects.published(actorId), ...(guardGeneration === undefined ? {} : { guardGeneration }) };
     });
+    if (outcome.after.status !== "NEW" && (outcome.after.erase?.dueAtMs ?? Infinity) <= this.deps.clock.nowMs()) void this.#erase(outcome.after);
     if (outcome.after.status === "IDLE" && outcome.after.mailbox.length > 0) return (await this.run(actorId, takeNext(this.source))).after;
     return outcome.after;
+  }
+
+  /** Beside the turns, and from the start again where it was cut off: what is gone already costs a read. */
+  async #erase({ actorId, erase }: OpenSession): Promise<void> {
+    if (erase === undefined || this.#erasing.has(actorId)) return;
+    this.#erasing.add(actorId);
+    try {
+      await this.deps.store.erase(actorId, erase.fromRev, erase.toRev);
+      await this.run(actorId, (context) => ({ ...this.base(context), type: "RecordErased", toRev: erase.toRev }));
+    } catch (error) {
+      this.deps.logger.warn({ actorId, ...errorFields(error) }, "a deleted session's journal was not erased; the next tick goes on");
+    } finally {
+      this.#erasing.delete(actorId);
+    }
   }
 
   /**
@@ -161,7 +180,7 @@ export class SessionService {
         await this.run(actorId, (context) => this.#reportCommand(context, report));
         return;
       } catch (error) {
-        if (this.#stopped) throw error;
+        if (this.#stopped || (error instanceof Problem && !error.retryable)) throw error;
         this.deps.logger.warn({ actorId, runId: report.runId, attempt, ...errorFields(error) }, "recording a model outcome failed; trying again");
         await delay(REPORT_RETRY_MS[Math.min(attempt, REPORT_RETRY_MS.length - 1)] ?? 5000);
       }

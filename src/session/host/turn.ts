@@ -5,6 +5,7 @@
  * I3: one turn at a time per session in this process, by a mutex that outlives actor instances; across processes the
  *     create-only journal key of the next revision is the fence.
  * I2: the ledger row is written create-only in the same transaction; a duplicate needs no read before the write.
+ * I9: a document that this process does not know is checked against the end of its journal first (checkup.ts).
  * A refusal or a no-op decided on a cached document is decided again on a fresh one, since a fence needs a write.
  */
 import { randomUUID } from "node:crypto";
@@ -21,6 +22,7 @@ import { evolveAll } from "../core/evolve.js";
 import { guardEvents } from "../core/rest.js";
 import { NEW_SESSION, type SessionState } from "../core/state.js";
 import { SessionCache, type CachedSession } from "./cache.js";
+import { examine, type Findings } from "./checkup.js";
 import { ledgerRowsOf } from "./ledger.js";
 import type { GuardPlan } from "./guard.js";
 import type { SessionStore, TurnWrite } from "./ports.js";
@@ -63,6 +65,10 @@ export interface TurnsDeps {
   readonly armGuard: (actorId: string, plan: GuardPlan) => Promise<void>;
   /** Rows that were published since the last commit: this one clears them along with what it is for. */
   readonly published: (actorId: string) => readonly string[];
+  /** The command that heals a session which a check-up found unsound. */
+  readonly heal: (state: SessionState, atMs: number, findings: Pick<Findings, "found" | "quarantine">) => SessionCommand;
+  /** Its effects, before the turn goes on. */
+  readonly healed: (outcome: TurnOutcome) => Promise<void>;
 }
 
 const NOTHING: Decision = { ok: true, events: [] };
@@ -98,6 +104,7 @@ export class Turns {
 
   async #attempt(actorId: string, build: BuildCommand, conflicted: boolean): Promise<TurnOutcome | "again"> {
     const cached = await this.#cache.get(actorId);
+    if (cached.fresh && (!cached.known || (cached.state.status === "NEW" && conflicted)) && !await this.#isSound(actorId, cached)) return "again";
     const blobs: { key: string; text: string }[] = [];
     const command = await build(this.#context(actorId, cached.state, conflicted, blobs));
     const decision = command === undefined ? NOTHING : decide(cached.state, command);
@@ -107,6 +114,23 @@ export class Turns {
       return { decision, before: cached.state, after: cached.state, events: [] };
     }
     return await this.#commit(actorId, cached, { decision, command: command?.type ?? "", blobs });
+  }
+
+  /** False where the session had to be healed, or has moved meanwhile: load it again. */
+  async #isSound(actorId: string, cached: CachedSession): Promise<boolean> {
+    const { state, etag } = cached;
+    const findings = await examine(state, (fromRev, toRev) => this.#cache.entries(actorId, fromRev, toRev));
+    if (findings === undefined) {
+      if (state.status !== "NEW") this.#cache.vouch(actorId, state.journalDigest);
+      return true;
+    }
+    if ((await this.deps.store.load(actorId))?.etag !== etag) return false;
+    const { found, quarantine } = findings;
+    this.deps.logger[quarantine === undefined ? "warn" : "error"]({ actorId, rev: findings.state.rev, found, quarantine }, quarantine === undefined ? "a session woke up unsound and is repaired" : "what is stored of a session cannot be trusted: it is quarantined");
+    const command = this.deps.heal(findings.state, this.deps.clock.nowMs(), findings);
+    const outcome = await this.#commit(actorId, { ...cached, state: findings.state }, { decision: decide(findings.state, command), command: command.type, blobs: [] });
+    if (outcome !== "again") await this.deps.healed(outcome);
+    return false;
   }
 
   async #commit(actorId: string, cached: CachedSession, turn: { decision: Decision; command: string; blobs: TurnWrite["blobs"] }): Promise<TurnOutcome | "again"> {

@@ -4,7 +4,8 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { serializeEnvelope, type Envelope } from "../../../src/contracts/cloudevent.js";
 import { APPROVAL_PENDING } from "../../../src/contracts/decisions.js";
-import { DEAD_LETTERED, SESSION_CANCEL, SESSION_NUDGE, SESSION_REDRIVE, type DeadLetter } from "../../../src/contracts/messages.js";
+import { DEAD_LETTERED, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, type DeadLetter } from "../../../src/contracts/messages.js";
+import type { SessionSummary } from "../../../src/contracts/journal.js";
 import { ensureDevKeys, loadSigner, loadTrust, type Signer, type Trust } from "../../../src/platform/keys.js";
 import { ACTOR, entryOf, journalMessage, messageOf, pendingOf, START_MS, startConsole, summaryOf, viewOf, type ConsoleWorld } from "../../support/console-fakes.js";
 
@@ -79,6 +80,66 @@ describe("sessions", () => {
     expect(commands).toMatchObject([{ id: "k1", subject: "s-1", tenant: "default", data: '{"runId":"run_1","reason":"wrong order"}' }]);
     expect(JSON.parse(commands[0]!.principal!)).toMatchObject({ id: "otto", class: "person" });
     expect(ids(await get("/v1/audit", admin), (r) => r["outcome"]).sort()).toEqual(["published", "requested"]);
+  });
+});
+
+describe("an operator's orders to a session", () => {
+  const sent = (type: string) => world.tasks.sent.filter((e) => e.type === type);
+  const order = (what: string, key: string, id = "s-1") => world.call("POST", `/v1/sessions/${id}/${what}`, { key, body: { reason: "so it must be" }, headers: { "idempotency-key": "k1" } });
+  const known = (about: Partial<SessionSummary>) => { world.sessions.views.set("default_s-1", viewOf([], summaryOf({ sessionId: "s-1", ...about }))); };
+  const quarantine = { reason: "journal_gap", message: "journal entry 3 of 9 is missing", sinceMs: START_MS } as const;
+
+  it("close is an operator's, release and delete an administrator's; each is audited", async () => {
+    known({ status: "IDLE", quarantine });
+    expect(await order("release", operator)).toMatchObject({ status: 403, body: { code: "forbidden" } });
+    expect(await order("delete", operator)).toMatchObject({ status: 403, body: { code: "forbidden" } });
+    expect(await order("close", viewer)).toMatchObject({ status: 403, body: { code: "forbidden" } });
+    expect(world.tasks.sent).toEqual([]);
+    expect(await order("release", admin)).toMatchObject({ status: 202, body: { eventId: "k1" } });
+    expect(await order("close", operator)).toMatchObject({ status: 202 });
+    known({ status: "CLOSED" });
+    expect(await order("delete", admin)).toMatchObject({ status: 202 });
+    for (const type of [SESSION_RELEASE, SESSION_CLOSE, SESSION_DELETE]) expect(sent(type)).toMatchObject([{ id: "k1", subject: "s-1", tenant: "default", data: '{"reason":"so it must be"}' }]);
+    expect(ids(await get("/v1/audit", admin), (r) => `${String(r["action"])} ${String(r["outcome"])}`).sort()).toEqual(
+      ["close", "delete", "release"].flatMap((what) => [`session.${what} published`, `session.${what} requested`]));
+  });
+
+  it("delete is refused for a session that works or is quarantined, release for one that is not; nothing is sent", async () => {
+    known({ status: "AWAITING_APPROVAL" });
+    expect(await order("delete", admin)).toMatchObject({ status: 409, body: { code: "session_busy" } });
+    expect(await order("release", admin)).toMatchObject({ status: 400 });
+    known({ status: "IDLE", quarantine });
+    expect(await order("delete", admin)).toMatchObject({ status: 409, body: { code: "session_quarantined" } });
+    expect(await order("delete", admin, "nobody")).toMatchObject({ status: 404 });
+    expect(world.tasks.sent).toEqual([]);
+  });
+
+  it("quarantined sessions are found, deleted ones are gone", async () => {
+    for (const [id, about] of [["a", { quarantine }], ["b", {}], ["c", { status: "DELETED" }]] as const) await world.console.handleJournal(journalMessage(entryOf(1, [], `default_${id}`), { sessionId: id, ...about }));
+    expect(ids(await get("/v1/sessions?quarantined=true"), (s) => s["sessionId"])).toEqual(["a"]);
+    expect(ids(await get("/v1/sessions"), (s) => s["sessionId"]).sort()).toEqual(["a", "b"]);
+    world.sessions.views.set("default_c", viewOf([], summaryOf({ sessionId: "c", status: "DELETED" })));
+    expect(await get("/v1/sessions/c")).toMatchObject({ status: 404 });
+  });
+});
+
+describe("retention", () => {
+  it("asks sessions that have been at rest for too long to delete themselves, and forgets them when they are erased", async () => {
+    const DAY_MS = 86_400_000;
+    const young = START_MS + 80 * DAY_MS;
+    for (const [id, about] of [["idle", { status: "IDLE" }], ["closed", { status: "CLOSED" }], ["asked", { status: "AWAITING_APPROVAL" }], ["young", { status: "IDLE", updatedAtMs: young }], ["young-closed", { status: "CLOSED", updatedAtMs: young }]] as const) {
+      await world.console.handleJournal(journalMessage(entryOf(1, [], `default_${id}`), { sessionId: id, updatedAtMs: START_MS, ...about }));
+    }
+    world.clock.ms = START_MS + 100 * DAY_MS;
+    await world.console.lookAround();
+    const asked = world.tasks.sent.filter((e) => e.type === SESSION_DELETE);
+    expect(asked.map((e) => [e.subject, (JSON.parse(e.data) as { idleForMs: number }).idleForMs])).toEqual([["idle", 90 * DAY_MS], ["closed", 30 * DAY_MS]]);
+    expect(JSON.parse(asked[0]!.principal!)).toMatchObject({ class: "system" });
+
+    await world.console.handleJournal(journalMessage(entryOf(2, [], "default_idle"), { sessionId: "idle", status: "DELETED", rev: 2 }));
+    world.clock.ms += 3_600_000;
+    await world.console.lookAround();
+    expect(ids(await get("/v1/sessions?status=DELETED,IDLE"), (s) => s["sessionId"])).toEqual(["young"]);
   });
 });
 

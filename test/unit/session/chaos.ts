@@ -6,7 +6,8 @@ import type { BusyMode } from "../../../src/contracts/journal.js";
 import { argsDigest, callIdOf } from "../../../src/contracts/ids.js";
 import type { DecisionKind, ToolEffects, ToolFailureKind } from "../../../src/contracts/tools.js";
 import type { CommandOf, JudgedCall, Verdict } from "../../../src/session/core/command.js";
-import { modelOf, runOf } from "../../../src/session/core/parts.js";
+import { assemble, modelOf, partsOf, runOf } from "../../../src/session/core/parts.js";
+import type { OpenSession, Run } from "../../../src/session/core/state.js";
 import { ANNA, Bench, BEN, callOf, claims, LIMITS, prepared, receive, USAGE, type Ask } from "./support.js";
 
 export interface Move { readonly kind: number; readonly a: number; readonly b: number; readonly c: number }
@@ -37,7 +38,7 @@ export class ChaoticHost {
       () => this.receive(a, b), () => this.receive(a, b), () => this.repeat(a), () => this.answer(a, b, c), () => this.answer(a, b, c), () => this.answer(a, b, c),
       () => this.modelFails(a, b), () => this.claim(a, b), () => this.result(a, b, c), () => this.result(a, b, c), () => this.result(a, b, c),
       () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.tick(a, b), () => this.tick(a, b), () => this.takeNext(a), () => this.takeNext(a),
-      () => this.smallThings(a, b), () => this.cancel(a, b),
+      () => this.smallThings(a, b), () => this.cancel(a, b), () => this.quarantine(a, b), () => this.delete(a, b),
     ];
     pick(moves, kind)?.();
   }
@@ -152,11 +153,44 @@ export class ChaoticHost {
     this.ask({ type: "Cancel", key: `cancel-${String(a)}-${String(this.sent.length)}`, reason: "stop", ...(runId === undefined ? {} : { runId }), ...(b % 2 === 0 ? { partialText: "so far" } : {}) });
   }
 
+  /** Seldom, and not for long: a check-up does not trust what is stored, and an operator releases the session. A sound one is healed without effect. */
+  private quarantine(a: number, b: number): void {
+    if (this.bench.open.quarantine !== undefined) this.release();
+    else if (a % 4 === 0) this.ask({ type: "Heal", found: [], quarantine: { reason: pick(["journal_gap", "journal_digest"] as const, b) ?? "journal_gap", message: "an entry is missing" }, reserveUsd: 0.02 });
+    else this.heal();
+  }
+
+  release(): void { this.ask({ type: "Release", key: `release-${String(this.sent.length)}`, reason: "looked at" }); }
+
+  private delete(a: number, b: number): void {
+    const { erase } = this.bench.open;
+    if (erase !== undefined && (a % 2 === 0 || erase.dueAtMs <= this.bench.atMs)) this.ask({ type: "RecordErased", toRev: b % 5 === 0 ? 1 : erase.toRev });
+    else this.ask({ type: "Delete", reason: "enough", ...(b % 3 === 0 ? { idleForMs: 5000 } : {}) });
+  }
+
+  heal(): void { this.ask({ type: "Heal", found: [], reserveUsd: 0.02 }); }
+
+  /** Part of the state gets lost behind the core's back. */
+  harm(n: number): void {
+    const { bench } = this;
+    const state = bench.open;
+    const run = runOf(state);
+    const calls = (change: (call: Run["calls"][number]) => Run["calls"][number]): OpenSession => (run === undefined ? state : { ...state, run: { ...run, calls: run.calls.map(change) } } as OpenSession);
+    const lost = pick<() => OpenSession>([
+      () => assemble({ ...partsOf(state), common: { ...partsOf(state).common, approvals: [] } }),
+      () => ({ ...state, outbox: state.outbox.filter((row) => row.kind !== "tool_request") }),
+      () => calls((call) => (call.life.phase === "awaiting_approval" ? { ...call, life: { phase: "proposed" } } : call)),
+      () => (run === undefined ? state : assemble({ common: partsOf(state).common, run })),
+    ], n);
+    bench.state = lost?.() ?? state;
+  }
+
   /** Everything outstanding comes to its end: the model answers, tools succeed, people give up or approve, the broker works. */
   drain(): void {
     const { bench } = this;
     for (let turn = 0; turn < 400 && !atRest(bench); turn += 1) {
       bench.confirm();
+      if (bench.open.quarantine !== undefined) { this.release(); continue; }
       const record = bench.open.approvals[0];
       const run = runOf(bench.state);
       const model = modelOf(bench.state);
@@ -167,6 +201,8 @@ export class ChaoticHost {
       else if (bench.open.status === "IDLE" && bench.open.mailbox.length > 0) bench.takeNext();
       else bench.later(61_000).tick();
     }
+    const { erase } = bench.open;
+    if (erase !== undefined) bench.later(86_400_000).ask({ type: "RecordErased", toRev: erase.toRev });
     bench.later(61_000).tick();
   }
 }
@@ -179,5 +215,5 @@ function callVerdict(c: number): Verdict {
 
 export function atRest(bench: Bench): boolean {
   const { status, mailbox, outbox } = bench.open;
-  return (status === "IDLE" || status === "CLOSED") && mailbox.length === 0 && outbox.length === 0;
+  return (status === "IDLE" || status === "CLOSED" || status === "DELETED") && mailbox.length === 0 && outbox.length === 0;
 }

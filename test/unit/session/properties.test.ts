@@ -2,6 +2,7 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { atRest, ChaoticHost, type Move } from "./chaos.js";
 import { dispatchesAreRightful, foldIsState, isBounded, isGuarded, isWithinBudget, nothingTwice, outcomes, pairs, refusalChangedNothing, statusIsTrue, transcriptIsWhole } from "./invariants.js";
+import { faultsOf } from "../../../src/session/core/checkup.js";
 import { transcriptOf } from "../../../src/session/core/transcript.js";
 
 const number = fc.integer({ min: 0, max: 999 });
@@ -15,6 +16,7 @@ describe("whatever the host reports, in whatever order", () => {
       for (const move of list) {
         host.move(move);
         statusIsTrue(host.bench);
+        expect(faultsOf(host.bench.open)).toEqual([]);
         isBounded(host.bench);
         isGuarded(host.bench);
         isWithinBudget(host.bench);
@@ -41,6 +43,26 @@ describe("whatever the host reports, in whatever order", () => {
       for (const move of list) host.move(move);
       transcriptIsWhole(host.bench);
       pairs(transcriptOf(host.bench.entries.slice(0, cut % (host.bench.entries.length + 1)), 0));
+    }), { numRuns: RUNS });
+  });
+
+  it("a state that lost parts of itself is true again after its repair, stays so, and still brings every event to one outcome", { timeout: 600_000 }, () => {
+    fc.assert(fc.property(moves, moves, number, (before, after, harm) => {
+      const host = new ChaoticHost();
+      for (const move of before) host.move(move);
+      host.release();
+      host.harm(harm);
+      host.heal();
+      expect(faultsOf(host.bench.open)).toEqual([]);
+      expect(host.bench.open.quarantine).toBeUndefined();
+      for (const move of after.slice(0, 40)) {
+        host.move(move);
+        statusIsTrue(host.bench);
+        expect(faultsOf(host.bench.open)).toEqual([]);
+      }
+      host.drain();
+      expect(atRest(host.bench), JSON.stringify(host.bench.state)).toBe(true);
+      for (const [key, count] of outcomes(host.bench)) expect(count, key).toBe(1);
     }), { numRuns: RUNS });
   });
 

@@ -31,10 +31,11 @@ export function plural(n: number, one: string, many = `${one}s`): string { retur
 export function shortId(id: string): string { return id.length > 18 ? `${id.slice(0, 12)}…` : id; }
 
 export const STATUS_WORDS: Readonly<Record<SessionStatus, string>> = {
-  IDLE: "Idle", PLANNING: "Planning", EXECUTING_TOOL: "Running tool", SUMMARIZING: "Summarizing", AWAITING_APPROVAL: "Awaiting approval", ESCALATED: "Escalated", CLOSED: "Closed",
+  IDLE: "Idle", PLANNING: "Planning", EXECUTING_TOOL: "Running tool", SUMMARIZING: "Summarizing", AWAITING_APPROVAL: "Awaiting approval", ESCALATED: "Escalated", CLOSED: "Closed", DELETED: "Deleted",
 };
 
-export const STATUSES = Object.keys(STATUS_WORDS) as SessionStatus[];
+/** Those that lists show: a deleted session is in none. */
+export const STATUSES = (Object.keys(STATUS_WORDS) as SessionStatus[]).filter((status) => status !== "DELETED");
 
 const EXPIRY: Readonly<Record<string, string>> = { reject: "the call is rejected and the agent told so", escalate: "it is escalated to a person", keep: "it stays open" };
 export function onExpiryWords(action: string): string { return EXPIRY[action] ?? action; }
@@ -52,5 +53,6 @@ export function nextWords({ summary, approvals }: Pick<SessionView, "summary" | 
     case "AWAITING_APPROVAL": return approval?.expiresAtMs === undefined ? "Nothing until a person decides." : `Nothing until a person decides. If nobody does by ${iso(approval.expiresAtMs)} (${relative(approval.expiresAtMs, nowMs)}), ${onExpiryWords(approval.onExpiry)}.`;
     case "ESCALATED": return "Nothing until a person raises the limit, tries again or gives up.";
     case "CLOSED": return "Nothing: the session takes no more events.";
+    case "DELETED": return "Nothing: the session was deleted.";
   }
 }

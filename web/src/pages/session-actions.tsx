@@ -17,7 +17,7 @@ export function SessionActions({ view, me, onDone }: { view: SessionView; me: Me
   const [cancelling, setCancelling] = useState(false);
   const [told, setTold] = useState<Told>();
   const { runId, status } = view.summary;
-  if (!me.rights.includes("operate") || status === "CLOSED") return null;
+  if (!me.rights.includes("operate") || status === "CLOSED" || status === "DELETED") return null;
   return <section class="actions" aria-label="Act on the session">
     <Composer sessionId={view.summary.sessionId} busy={runId !== undefined} tell={(next) => { setTold(next); onDone(); }} />
     {runId === undefined ? null : <button type="button" class="stop" onClick={() => { setCancelling(true); }}>Cancel run</button>}

@@ -17,7 +17,7 @@ export function Time({ at, prefix = "" }: { at: number | undefined; prefix?: str
 const RISK_MARKS: Readonly<Record<Risk, string>> = { high: "▲", medium: "◆", low: "●" };
 export function RiskMark({ risk }: { risk: Risk }): JSX.Element { return <span class={`risk risk-${risk}`}><span aria-hidden="true">{RISK_MARKS[risk]}</span> {risk} risk</span>; }
 
-const STATUS_MARKS: Readonly<Record<SessionStatus, string>> = { IDLE: "○", PLANNING: "◐", EXECUTING_TOOL: "◑", SUMMARIZING: "◒", AWAITING_APPROVAL: "◆", ESCALATED: "▲", CLOSED: "×" };
+const STATUS_MARKS: Readonly<Record<SessionStatus, string>> = { IDLE: "○", PLANNING: "◐", EXECUTING_TOOL: "◑", SUMMARIZING: "◒", AWAITING_APPROVAL: "◆", ESCALATED: "▲", CLOSED: "×", DELETED: "∅" };
 export function Status({ status }: { status: SessionStatus }): JSX.Element { return <span class={`status status-${status}`}><span aria-hidden="true">{STATUS_MARKS[status]}</span> {STATUS_WORDS[status]}</span>; }
 
 /** An id, short, with the whole one a click away. */

@@ -13,8 +13,9 @@ export function receiveEvent(state: SessionState, command: CommandOf<"ReceiveEve
   const draft = new Draft(state, command);
   const { event } = command;
   if (command.seen || knowsKey(state, event.key)) return draft.refuse("duplicate", `the event ${event.source} ${event.id} was accepted before`);
-  if (state.status === "NEW") {
-    draft.emit({ type: "SessionOpened", tenant: command.tenant, sessionId: command.sessionId, actorId: command.actorId, agent: command.agent, agentVersion: command.agentVersion });
+  if (state.status === "NEW" || state.status === "DELETED") {
+    const again = state.status === "NEW" ? undefined : { generation: state.guard.generation, ...given("erase", state.erase) };
+    draft.emit({ type: "SessionOpened", tenant: command.tenant, sessionId: command.sessionId, actorId: command.actorId, agent: command.agent, agentVersion: command.agentVersion, ...given("again", again) });
   } else {
     const refused = refusal(draft, state, command);
     if (refused !== undefined) return refused;
@@ -87,8 +88,16 @@ export function takeNext(state: SessionState, command: CommandOf<"TakeNext">): D
   const draft = new Draft(state, command);
   if (state.status !== "IDLE") return draft.accept();
   const head = state.mailbox[0];
-  if (head?.key === command.key) startRun(draft, head, command);
+  if (head?.key === command.key && command.lost === true) loseEvent(draft, head);
+  else if (head?.key === command.key) startRun(draft, head, command);
   return draft.accept();
+}
+
+/** It must not block those behind it; its one outcome says what happened (I1). */
+function loseEvent(draft: Draft, item: Waiting): void {
+  const message = `journal entry ${String(item.rev)}, which held the event, is missing`;
+  draft.emit({ type: "RunEnded", runId: item.runId, key: item.key, outcome: "failed", code: "event_lost", text: message });
+  recordDeadEvent(draft, { key: item.key, eventRev: item.rev }, { reason: "event_lost", message, tries: 0 });
 }
 
 /** An event that ran out of time in the mailbox: no model is called, the dead letters have it. */

@@ -68,7 +68,7 @@ function tickApproval(draft: Draft, record: ApprovalRecord): void {
   else recordResult(draft, call, "expired", plain("expired: nobody decided in time, so it did not run"));
 }
 
-function clearPublished(draft: Draft, published: readonly string[]): void {
+export function clearPublished(draft: Draft, published: readonly string[]): void {
   const rowIds = draft.session.outbox
     .filter((row) => (row.kind === "response" || row.kind === "dead_letter") && published.includes(row.rowId))
     .map((row) => row.rowId);
@@ -82,7 +82,7 @@ function republish(draft: Draft): void {
   }
 }
 
-function releaseGuard(draft: Draft, command: Tick): void {
+export function releaseGuard(draft: Draft, command: Tick): void {
   const { guard } = draft.session;
   const current = command.guardGeneration === undefined || command.guardGeneration === guard.generation;
   if (current && guardIsIdle(draft.state)) draft.emit({ type: "GuardReleased", generation: guard.generation });

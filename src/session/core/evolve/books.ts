@@ -1,4 +1,4 @@
-/** Owns: how dead letters, publications, window and guard fold into the state. */
+/** Owns: how dead letters, publications, window, guard and quarantine fold into the state. */
 import type { SessionEventOf } from "../../../contracts/journal.js";
 import { addRow, dropRows, withCall, withCommon, type EntryAt, type Parts } from "../parts.js";
 import type { SessionCommon } from "../state.js";
@@ -23,12 +23,26 @@ function reasked(parts: Parts, event: SessionEventOf<"PublicationRepeated">, ent
   return withCommon(asked, { outbox: [...asked.common.outbox, row] });
 }
 
+function released({ common, ...rest }: Parts, _event: SessionEventOf<"SessionReleased">, entry: EntryAt): Parts {
+  const { quarantine: _ended, ...free } = common;
+  return { ...rest, common: { ...free, checkedFromRev: entry.rev } };
+}
+
+function erased(parts: Parts, event: SessionEventOf<"SessionErased">): Parts {
+  const { erase, ...common } = parts.common;
+  return erase?.toRev === event.toRev ? { ...parts, common } : parts;
+}
+
 function guardOf(event: SessionEventOf<"GuardArmed">): SessionCommon["guard"] {
   const { generation, periodMs, dueAtMs } = event;
   return { generation, armed: true, periodMs, ...(dueAtMs === undefined ? {} : { dueAtMs }) };
 }
 
-export const bookAppliers: AppliersOf<"DeadLetterRecorded" | "PublicationsCleared" | "PublicationRepeated" | "WindowAdvanced" | "GuardArmed" | "GuardReleased"> = {
+export const bookAppliers: AppliersOf<"SessionErased" | "SessionRepaired" | "SessionQuarantined" | "SessionReleased" | "DeadLetterRecorded" | "PublicationsCleared" | "PublicationRepeated" | "WindowAdvanced" | "GuardArmed" | "GuardReleased"> = {
+  SessionErased: erased,
+  SessionRepaired: (parts) => parts,
+  SessionQuarantined: (parts, { reason, message }, entry) => withCommon(parts, { quarantine: { reason, message, sinceMs: entry.atMs } }),
+  SessionReleased: released,
   DeadLetterRecorded: (parts, event, entry) => addRow(parts, { rowId: `dead:${event.deadLetterId}`, kind: "dead_letter", subject: event.deadLetterId }, entry),
   PublicationsCleared: (parts, event) => dropRows(parts, (row) => event.rowIds.includes(row.rowId)),
   PublicationRepeated: repeated,
