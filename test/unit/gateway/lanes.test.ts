@@ -93,7 +93,7 @@ describe("the events of one session", () => {
       await gw.gateway.handleLive(moved);
       await receipt(first, other);
       expect(ids()).toEqual(["e1"]);
-      await eventually("the second goes", () => { gw.gateway.handleLive(moved); return ids().join() === "e1,e2" ? true : undefined; });
+      await eventually("the second goes", async () => { await gw.gateway.handleLive(moved); return ids().join() === "e1,e2" ? true : undefined; });
       await receipt(second, other);
       // A removal waits for company: until it is made, a sweep repeats the second.
       await eventually("the third goes", async () => {

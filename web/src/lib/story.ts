@@ -50,6 +50,11 @@ function linesOf(event: SessionEvent): Content[] {
     case "RunEnded": return say(event.outcome === "completed" ? "good" : "bad", event.outcome, event.text === "" ? `the run ended${event.code === undefined ? "" : ` (${event.code})`}` : event.text);
     case "DeadLetterRecorded": return say("bad", "dead letter", `${event.reason}${event.message === undefined ? "" : `: ${event.message}`}, after ${String(event.tries)} tries`);
     case "SessionClosed": return say("plain", "session", `closed: ${event.reason}`);
+    case "SessionRepaired": return say("bad", "repaired", event.found.map(({ what, subject }) => `${what.replaceAll("_", " ")} ${subject}`).join(", "));
+    case "SessionQuarantined": return say("bad", "quarantined", `${event.message} (${event.reason})`);
+    case "SessionReleased": return say("person", "released", `by ${event.principal?.id ?? "Docket"}: ${event.reason}`);
+    case "SessionDeleted": return say("plain", "session", `deleted by ${event.principal?.id ?? "Docket"}: ${event.reason}`);
+    case "SessionErased": return say("plain", "session", `what was before revision ${String(event.toRev + 1)} is erased`);
     case "EventReceived": case "ModelCallStarted": case "ModelCostBooked": case "ToolCallAllowed": case "ApprovalReceived": case "ToolCallClaimed": case "PublicationsCleared": case "PublicationRepeated": case "WindowAdvanced": case "GuardArmed": case "GuardReleased":
       return [];
     default: return []; // an event of a newer server
