@@ -25,7 +25,8 @@ import { runApp } from "../platform/lifecycle.js";
 import { signGrant, verifyDecision, verifyResult } from "../platform/signing.js";
 import type { SessionState } from "../session/core/state.js";
 import { actorMethods } from "../session/host/actor-methods.js";
-import { Deliveries } from "../session/host/deliveries.js";
+import { Deliveries, type SessionChannel, type Target } from "../session/host/deliveries.js";
+import { reach } from "../session/host/reach.js";
 import { Refusals } from "../session/host/refusals.js";
 import { Router } from "../session/host/router.js";
 import { SessionService } from "../session/host/service.js";
@@ -57,16 +58,15 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
   const refusals = new Refusals({ store, bus, deadLetters: service.deadLetters, clock: systemClock });
   const methods = actorMethods(service, new Deliveries(service, refusals), actorKey);
   const here: { actors?: ActorHost } = {};
+  const bodyOf = (target: Target, channel: SessionChannel, text: string): object => ({ key: actorKey, channel, text, tenant: target.tenant, sessionId: target.sessionId });
   const router = new Router({
     catalog, deadLetters: service.deadLetters, refusals, logger, nowMs: () => systemClock.nowMs(),
-    deliver: async (target, channel, text) => {
-      const body = { key: actorKey, channel, text, tenant: target.tenant, sessionId: target.sessionId };
-      // Four requests less than the way over the sidecar to where we are already.
-      const answer: { ok?: unknown; code?: unknown; message?: unknown } = here.actors?.livesHere(target.actorId) === true
-        ? await inTime(methods.deliver(target.actorId, body), target.actorId)
-        : await callSession(sidecar, target.actorId, "deliver", body, DELIVER_TIMEOUT_MS);
-      if (answer.ok !== true) throw new Problem("actor_unavailable", `session ${target.sessionId} did not take a delivery: ${String(answer.code)} ${String(answer.message)}`);
-    },
+    deliver: reach({
+      livesHere: (actorId) => here.actors?.livesHere(actorId) === true,
+      here: (target, channel, text) => methods.deliver(target.actorId, bodyOf(target, channel, text)),
+      there: (target, channel, text) => callSession(sidecar, target.actorId, "deliver", bodyOf(target, channel, text), REACH_TIMEOUT_MS),
+      timeoutMs: DELIVER_TIMEOUT_MS, logger,
+    }),
   });
   const listenOn = { host: config.appHost, port: required(config, "appPort") };
   const app = createListener({
@@ -95,17 +95,9 @@ function limitsOf(settings: Config): RateLimits {
   };
 }
 
-/** Below the broker's ack window (10 s), so that a delivery ends before it is repeated (DESIGN 7.2). */
-const DELIVER_TIMEOUT_MS = 8_000;
-
-/** Throws Problem `actor_unavailable` where a delivery takes longer than it may; it goes on all the same, and its repetition meets the ledger. */
-async function inTime<T>(work: Promise<T>, actorId: string): Promise<T> {
-  let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => { reject(new Problem("actor_unavailable", `session actor ${actorId} did not take a delivery in ${String(DELIVER_TIMEOUT_MS)} ms`)); }, DELIVER_TIMEOUT_MS);
-  });
-  return await Promise.race([work, late]).finally(() => { clearTimeout(timer); });
-}
+/** Together below the broker's ack window (10 s), so that a delivery ends before it is repeated (DESIGN 7.2). */
+const REACH_TIMEOUT_MS = 3_000;
+const DELIVER_TIMEOUT_MS = 6_000;
 
 /** Under `dapr run` the key comes from the file that `docket init` makes. Throws Problem `config_invalid`. */
 function actorKeyFrom(dataDir: string): string {

@@ -1,6 +1,6 @@
 /**
  * Owns: topic → actor. Reads just enough of a delivery to name its session, and hands the raw text to that session's
- * actor through the sidecar, which knows where it lives. Unreadable or unroutable deliveries become dead letters and
+ * actor (reach.ts). Unreadable or unroutable deliveries become dead letters and
  * are acked; when the actor cannot be reached the broker repeats (DESIGN 3: failures of the way).
  */
 import { z } from "zod";
@@ -24,8 +24,8 @@ export interface RouterDeps {
   readonly refusals: Refusals;
   readonly logger: Logger;
   readonly nowMs: () => number;
-  /** Calls the session's actor; throws Problem (retryable) when it cannot be reached. */
-  readonly deliver: (target: Target, channel: SessionChannel, text: string) => Promise<void>;
+  /** Hands an event of that type to its session; throws Problem (retryable) when it is not taken. */
+  readonly deliver: (target: Target, channel: SessionChannel, text: string, type: string) => Promise<void>;
 }
 
 const Addressed = z.object({ actorId: z.string(), tenant: z.string(), sessionId: z.string() });
@@ -47,7 +47,7 @@ export class Router {
       await this.#dead(channel, text, envelope, error);
       return "SUCCESS";
     }
-    await this.deps.deliver(target, channel, text);
+    await this.deps.deliver(target, channel, text, envelope.type);
     return "SUCCESS";
   }
 
