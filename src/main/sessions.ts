@@ -33,6 +33,10 @@ import { SessionService } from "../session/host/service.js";
 import { loadCatalog, loadModels } from "./catalog.js";
 import { sidecarOf } from "./sidecar-parts.js";
 
+/** Together below the broker's ack window (10 s), so that a delivery ends before it is repeated (DESIGN 7.2). */
+const REACH_TIMEOUT_MS = 3_000;
+const DELIVER_TIMEOUT_MS = 6_000;
+
 await runApp("sessions", async ({ config, logger, onStop }) => {
   const sidecar = sidecarOf(config);
   onStop("sidecar client", { stop: () => sidecar.close() });
@@ -94,10 +98,6 @@ function limitsOf(settings: Config): RateLimits {
     ...(settings.modelTokensPerMinute === undefined ? {} : { tokensPerMinute: settings.modelTokensPerMinute }),
   };
 }
-
-/** Together below the broker's ack window (10 s), so that a delivery ends before it is repeated (DESIGN 7.2). */
-const REACH_TIMEOUT_MS = 3_000;
-const DELIVER_TIMEOUT_MS = 6_000;
 
 /** Under `dapr run` the key comes from the file that `docket init` makes. Throws Problem `config_invalid`. */
 function actorKeyFrom(dataDir: string): string {

@@ -13,7 +13,6 @@ import { Mutex } from "async-mutex";
 import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import type { AddResult, DeadEvent, Inbox, InboxRow, KeyValue, KeyValueOperation, Remembered } from "../ports.js";
-import { Batches } from "./batch.js";
 import { BucketDocument, bucketKeyOf, DeadDocument, deadKeyOf, homeBucketOf, identityKeyOf, IdentityDocument, readDocument, RowDocument, rowKeyOf } from "./documents.js";
 
 export interface InboxOptions {
@@ -25,19 +24,14 @@ export interface InboxOptions {
   readonly buckets?: number;
   /** Rows per index document (N3). */
   readonly bucketRows?: number;
-  /** How long a removal may wait for company. */
-  readonly removalWaitMs?: number;
 }
 
 const TRIES = 20;
 /** How long it is remembered here that an event is dead; its sender looks within minutes. */
 const DEAD_TTL_SECONDS = 7 * 24 * 3_600;
-/** Short, since events behind this one may wait for it in another replica (lanes.ts). */
-const REMOVAL_WAIT_MS = 25;
 
 type Stored = Awaited<ReturnType<KeyValue["bulkGet"]>>;
 interface Bucket { readonly number: number; readonly rows: Record<string, number>; readonly etag: string | undefined }
-type Identity = { readonly key: string } & Remembered;
 
 /** An Inbox over a key-value store with fenced transactions. */
 export function createInbox(store: KeyValue, options: InboxOptions): Inbox {
@@ -49,64 +43,14 @@ class BucketInbox implements Inbox {
   readonly #bucketRows: number;
   /** One writer per bucket in this process: between processes the etags decide. */
   readonly #locks: Mutex[];
-  readonly #batches: Batches<Stored>;
-  /** What the batch that is being planned has read, and its buckets as they will be. */
-  #found: Stored = new Map();
-  readonly #planned = new Map<number, Bucket>();
-  readonly #touched = new Set<string>();
 
   constructor(private readonly store: KeyValue, private readonly options: InboxOptions) {
     this.#buckets = options.buckets ?? 64;
     this.#bucketRows = options.bucketRows ?? 1_000;
     this.#locks = Array.from({ length: this.#buckets }, () => new Mutex());
-    this.#batches = new Batches({
-      read: (keys) => store.bulkGet(keys),
-      begin: (found) => { this.#found = found; this.#planned.clear(); this.#touched.clear(); },
-      shared: () => [...this.#planned.values()].map((bucket) => putBucket(bucket, bucket.rows)),
-      write: (operations) => store.transact(operations),
-    }, options.removalWaitMs ?? REMOVAL_WAIT_MS);
   }
 
-  add(row: InboxRow, identity: Identity): Promise<AddResult> {
-    const home = homeBucketOf(row.key, this.#buckets);
-    return this.#batches.add<AddResult>({
-      keys: [bucketKeyOf(home), identityKeyOf(identity.key), rowKeyOf(row.key)],
-      plan: () => {
-        const remembered = this.#remembered(this.#found, identity.key, row.key);
-        if (remembered !== undefined) return { operations: [], result: { status: "exists", remembered } };
-        const bucket = this.#planned.get(home) ?? bucketIn(this.#found, home);
-        if (bucket === undefined || Object.keys(bucket.rows).length >= this.#bucketRows || !this.#touch(rowKeyOf(row.key), identityKeyOf(identity.key))) return undefined;
-        this.#planned.set(home, { ...bucket, rows: { ...bucket.rows, [row.key]: row.acceptedAtMs + this.options.receiptWaitMs } });
-        return { operations: this.#rowAddition(row, identity, { bucket: home, found: this.#found }), result: { status: "added" } };
-      },
-      alone: () => this.#addAlone(row, identity),
-    }, { lazy: false });
-  }
-
-  async remove(key: string): Promise<void> {
-    const home = homeBucketOf(key, this.#buckets);
-    await this.#batches.add<undefined>({
-      keys: [rowKeyOf(key), bucketKeyOf(home)],
-      plan: () => {
-        const stored = this.#found.get(rowKeyOf(key));
-        if (stored === undefined && !this.#touched.has(rowKeyOf(key))) return { operations: [], result: undefined };
-        const bucket = this.#planned.get(home) ?? bucketIn(this.#found, home);
-        if (stored === undefined || bucket === undefined || readDocument(RowDocument, stored.value)?.bucket !== home || !this.#touch(rowKeyOf(key))) return undefined;
-        this.#planned.set(home, { ...bucket, rows: without(bucket.rows, key) });
-        return { operations: [{ op: "delete", key: rowKeyOf(key) }], result: undefined };
-      },
-      alone: async () => { await this.#removeAlone(key); return undefined; },
-    }, { lazy: true });
-  }
-
-  /** False where a change before this one in the batch has to do with the same keys. */
-  #touch(...keys: string[]): boolean {
-    if (keys.some((key) => this.#touched.has(key))) return false;
-    for (const key of keys) this.#touched.add(key);
-    return true;
-  }
-
-  async #addAlone(row: InboxRow, identity: Identity): Promise<AddResult> {
+  async add(row: InboxRow, identity: { readonly key: string } & Remembered): Promise<AddResult> {
     return this.#locked(row.key, async (home) => {
       let offset = 0;
       for (let tries = 0; tries < TRIES && offset < this.#buckets; tries += 1) {
@@ -128,6 +72,10 @@ class BucketInbox implements Inbox {
     return await this.store.get(rowKeyOf(key)) !== undefined;
   }
 
+  async remove(key: string): Promise<void> {
+    await this.#change(key, "removing an event", (_row, bucket) => removal(key, bucket));
+  }
+
   async bury(key: string, { code, deadLetterId }: DeadEvent): Promise<void> {
     const dead: KeyValueOperation = { op: "put", key: deadKeyOf(key), value: JSON.stringify({ code, deadLetterId }), ttlSeconds: DEAD_TTL_SECONDS };
     await this.#change(key, "burying an event", (_row, bucket) => [...removal(key, bucket), dead]);
@@ -138,10 +86,6 @@ class BucketInbox implements Inbox {
     const dead = found.get(deadKeyOf(key));
     if (dead !== undefined) return readDocument(DeadDocument, dead.value);
     return found.has(rowKeyOf(key)) ? "waiting" : undefined;
-  }
-
-  async #removeAlone(key: string): Promise<void> {
-    await this.#change(key, "removing an event", (_row, bucket) => removal(key, bucket));
   }
 
   async postpone(row: InboxRow, next: { readonly publishedAtMs: number; readonly dueAtMs: number }): Promise<boolean> {
@@ -186,17 +130,14 @@ class BucketInbox implements Inbox {
     });
   }
 
-  #addition(row: InboxRow, identity: Identity, bucket: Bucket, found: Stored): KeyValueOperation[] {
-    return [...this.#rowAddition(row, identity, { bucket: bucket.number, found }), putBucket(bucket, { ...bucket.rows, [row.key]: row.acceptedAtMs + this.options.receiptWaitMs })];
-  }
-
-  #rowAddition(row: InboxRow, identity: Identity, at: { readonly bucket: number; readonly found: Stored }): KeyValueOperation[] {
+  #addition(row: InboxRow, identity: { readonly key: string } & Remembered, bucket: Bucket, found: Stored): KeyValueOperation[] {
     const { digest, answer } = identity;
-    const document: RowDocument = { ...row, bucket: at.bucket, digest, answer };
+    const document: RowDocument = { ...row, bucket: bucket.number, digest, answer };
     const identityValue = JSON.stringify({ digest, answer, expiresAtMs: row.acceptedAtMs + this.options.idempotencyMs });
-    const expired = at.found.get(identityKeyOf(identity.key));
+    const expired = found.get(identityKeyOf(identity.key));
     return [
       { op: "put", key: rowKeyOf(row.key), value: JSON.stringify(document), createOnly: true },
+      putBucket(bucket, { ...bucket.rows, [row.key]: row.acceptedAtMs + this.options.receiptWaitMs }),
       { op: "put", key: identityKeyOf(identity.key), value: identityValue, ttlSeconds: Math.ceil(this.options.idempotencyMs / 1000), ...(expired === undefined ? { createOnly: true } : { etag: expired.etag }) },
     ];
   }
@@ -233,10 +174,6 @@ function removal(key: string, bucket: Bucket): KeyValueOperation[] {
 function putBucket(bucket: Bucket, rows: Record<string, number>): KeyValueOperation {
   const value = JSON.stringify({ rows } satisfies BucketDocument);
   return { op: "put", key: bucketKeyOf(bucket.number), value, ...(bucket.etag === undefined ? { createOnly: true } : { etag: bucket.etag }) };
-}
-
-function without(rows: Bucket["rows"], key: string): Bucket["rows"] {
-  return Object.fromEntries(Object.entries(rows).filter(([other]) => other !== key));
 }
 
 function rowOf(document: RowDocument): InboxRow {

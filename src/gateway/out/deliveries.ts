@@ -27,7 +27,7 @@ export interface DeliveryDeps {
 /** Whose event it was. */
 interface Receipt { readonly actorId: string; readonly key: string; readonly rev: number; readonly dead?: DeadEvent }
 
-/** One delivery of `responses`. Throws what is a failure of the way (an unreadable message that cannot be dead-lettered): the caller answers RETRY. */
+/** One delivery of `responses`. Throws what is a failure of the way: the caller answers RETRY. */
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
   let receipt: Receipt;
   try {
@@ -37,8 +37,7 @@ export async function handleResponse(deps: DeliveryDeps, text: string): Promise<
     return "SUCCESS";
   }
   const row = inboxKeyOf(receipt.actorId, receipt.key);
-  // A removal is not waited for: a row that stays behind is published once more, and the session says again that it has it.
-  if (receipt.dead === undefined) deps.inbox.remove(row).catch((error: unknown) => { deps.logger.warn({ ...errorFields(error) }, "an inbox row was not removed; the sweeper will find it"); });
+  if (receipt.dead === undefined) await deps.inbox.remove(row);
   else await deps.inbox.bury(row, receipt.dead);
   deps.lanes.leave(receipt.actorId, row);
   if (receipt.dead === undefined) deps.feeds.reached(receipt.actorId, receipt.rev);
