@@ -44,8 +44,9 @@ export class Announcer {
 
 class Batches<T> {
   #queue: Queued<T>[] = [];
-  /** The publishes under way, one after the other; undefined when all is said. */
-  #publishing: Promise<void> | undefined;
+  /** Set and cleared in the same breath as the queue is looked at: whoever is told and speaks again at once must not be left waiting. */
+  #busy = false;
+  #publishing: Promise<void> = Promise.resolve();
   #serial = 0;
   /** A repeated id inside a broker's duplicate window would swallow a batch, and another process counts from one again. */
   readonly #sender = randomUUID();
@@ -59,13 +60,14 @@ class Batches<T> {
         this.#queue.shift()?.done();
         this.deps.logger.warn({ channel: this.channel, waiting: MAX_QUEUED }, "the broker does not keep up; the oldest announcement is dropped and readers find the gap");
       }
-      this.#publishing ??= this.#publish().finally(() => { this.#publishing = undefined; });
+      if (!this.#busy) this.#publishing = this.#publish();
     });
   }
 
   async said(): Promise<void> { await this.#publishing; }
 
   async #publish(): Promise<void> {
+    this.#busy = true;
     while (this.#queue.length > 0) {
       const batch = this.#next();
       this.#serial += 1;
@@ -78,6 +80,7 @@ class Batches<T> {
       }
       for (const { done } of batch) done();
     }
+    this.#busy = false;
   }
 
   #next(): Queued<T>[] {

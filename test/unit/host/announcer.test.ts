@@ -2,6 +2,8 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { JOURNAL_APPENDED, JournalBatch } from "../../../src/contracts/journal.js";
 import { LIVE_ADVANCED, LiveAdvanced } from "../../../src/contracts/messages.js";
+import { createLogger } from "../../../src/platform/log.js";
+import { Announcer } from "../../../src/session/host/announcer.js";
 import { ACTOR, decisionOn, fakeTime, pass, prompt, quiet, until, World, type Host } from "./support.js";
 
 let world: World;
@@ -37,6 +39,17 @@ describe("announcements", () => {
     expect(batches()[0]).toEqual([1]);
     expect(batches()).toHaveLength(2);
     expect(told()).toEqual(Array.from({ length: rev }, (_, index) => index + 1));
+  });
+
+  it("are made for whoever speaks again as soon as the last word is out", async () => {
+    await host.take("tasks", prompt("a"));
+    await quiet(20);
+    const { state } = world;
+    const [entry] = world.store.journalOf(ACTOR);
+    const announcer = new Announcer({ bus: world.bus, logger: createLogger("test", "silent") });
+    const before = told().length;
+    for (let n = 0; n < 3; n += 1) await announcer.announce(state, entry!);
+    expect(told().length).toBe(before + 3);
   });
 
   it("carry the entries to streams, in order", async () => {
