@@ -81,7 +81,7 @@ export function describeMainJob(pair: Pair): void {
       expect(eventsOf(await docket.journal(session), "ToolCallDispatched")).toHaveLength(1);
     });
 
-    it(`${String(BURST)} events to one session, half over HTTP, half on the topic, are handled one at a time, in the order they were sent, each once`, async () => {
+    it(`${String(BURST)} events to one session, half over HTTP, half on the topic, are handled one at a time, each way in the order they were sent, each once`, async () => {
       const session = freshSession("burst");
       const ids = Array.from({ length: BURST }, (_, n) => `evt-${String(n)}`);
       const { stack } = docket.test;
@@ -94,7 +94,10 @@ export function describeMainJob(pair: Pair): void {
         for (const host of hosts) stack.thaw(host);
       }
       const journal = await rested(docket, session, BURST);
-      expect(eventsOf(journal, "EventReceived").map((received) => received.id)).toEqual(ids);
+      // The gateway keeps the order of its 202s, the broker that of the topic; between the two there is none.
+      const received = eventsOf(journal, "EventReceived").map(({ id }) => id);
+      for (const way of [0, 1]) expect(received.filter((id) => ids.indexOf(id) % 2 === way)).toEqual(ids.filter((_, n) => n % 2 === way));
+      expect(received).toHaveLength(BURST);
       expect(eventsOf(journal, "RunStarted").map((run) => run.key)).toEqual(eventsOf(journal, "EventReceived").map((received) => received.key));
       expect([...outcomeProblems(journal), ...overlapProblems(journal)]).toEqual([]);
       expect(docket.modelCalls(session)).toHaveLength(BURST);
