@@ -3,7 +3,7 @@
  * it); anything else throws Problem `broker_unavailable`.
  *
  * The envelope is complete, so it goes out as a raw payload: daprd neither takes it apart nor puts its own trace into it
- * (DESIGN 7.7), and what reads it sees an ordinary CloudEvent (pinned by test/integration/dapr-facts).
+ * (DESIGN 7.7), and what reads it sees an ordinary CloudEvent (every e2e test reads such ones; no contract test pins it yet).
  *
  * B1 one request of a channel is on its way at a time; what comes meanwhile goes with the next one, together. Alone, nothing waits.
  * B2 a request that hangs does not hold up the channel: after HANGS_MS the next one starts beside it.

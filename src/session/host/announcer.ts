@@ -5,8 +5,8 @@
  */
 import { randomUUID } from "node:crypto";
 import type { ChannelName } from "../../contracts/channels.js";
-import { JOURNAL_APPENDED, type JournalAppended, type JournalBatch, type JournalEntry } from "../../contracts/journal.js";
-import { LIVE_ADVANCED, type LiveAdvance, type LiveAdvanced } from "../../contracts/messages.js";
+import { JOURNAL_APPENDED, type JournalAppended, type JournalEntry } from "../../contracts/journal.js";
+import { LIVE_ADVANCED, type LiveAdvance } from "../../contracts/messages.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { summaryOf } from "../core/summary.js";
 import type { OpenSession } from "../core/state.js";
@@ -19,31 +19,32 @@ const MAX_QUEUED = 10_000;
 /** A stream reads a larger entry from the session. */
 const MAX_HINT_CHARS = 32_000;
 
-interface Queued<T> { readonly item: T; readonly chars: number; readonly done: () => void }
+interface Queued { readonly text: string; readonly done: () => void }
 
 export class Announcer {
-  readonly #journal: Batches<JournalAppended>;
-  readonly #live: Batches<LiveAdvance>;
+  readonly #journal: Batches;
+  readonly #live: Batches;
 
   constructor(deps: { readonly bus: Bus; readonly logger: Logger }) {
-    this.#journal = new Batches("journal", JOURNAL_APPENDED, (appended): JournalBatch => ({ appended }), deps);
-    this.#live = new Batches("live", LIVE_ADVANCED, (advanced): LiveAdvanced => ({ advanced }), deps);
+    this.#journal = new Batches("journal", JOURNAL_APPENDED, "appended", deps);
+    this.#live = new Batches("live", LIVE_ADVANCED, "advanced", deps);
   }
 
   /** Resolves when the broker has the journal's entry, or when it was dropped. Never rejects. */
   announce(state: OpenSession, entry: JournalEntry): Promise<void> {
     const appended: JournalAppended = { entry, summary: summaryOf(state) };
-    const chars = JSON.stringify(appended).length;
-    void this.#live.put({ actorId: state.actorId, rev: entry.rev, ...(chars > MAX_HINT_CHARS ? {} : { entry }) }, chars);
-    return this.#journal.put(appended, chars);
+    const text = JSON.stringify(appended);
+    const advance: LiveAdvance = { actorId: state.actorId, rev: entry.rev, ...(text.length > MAX_HINT_CHARS ? {} : { entry }) };
+    void this.#live.put(JSON.stringify(advance));
+    return this.#journal.put(text);
   }
 
   /** Resolves when all that was announced so far was published or dropped. */
   async said(): Promise<void> { await Promise.all([this.#journal.said(), this.#live.said()]); }
 }
 
-class Batches<T> {
-  #queue: Queued<T>[] = [];
+class Batches {
+  readonly #queue: Queued[] = [];
   /** Set and cleared in the same breath as the queue is looked at: whoever is told and speaks again at once must not be left waiting. */
   #busy = false;
   #publishing: Promise<void> = Promise.resolve();
@@ -51,11 +52,12 @@ class Batches<T> {
   /** A repeated id inside a broker's duplicate window would swallow a batch, and another process counts from one again. */
   readonly #sender = randomUUID();
 
-  constructor(private readonly channel: ChannelName, private readonly type: string, private readonly dataOf: (items: T[]) => object, private readonly deps: { readonly bus: Bus; readonly logger: Logger }) {}
+  constructor(private readonly channel: ChannelName, private readonly type: string, private readonly member: "appended" | "advanced", private readonly deps: { readonly bus: Bus; readonly logger: Logger }) {}
 
-  put(item: T, chars: number): Promise<void> {
+  /** Takes an item as JSON text: it is written once, for its size and for the message. */
+  put(text: string): Promise<void> {
     return new Promise((resolve) => {
-      this.#queue.push({ item, chars, done: resolve });
+      this.#queue.push({ text, done: resolve });
       if (this.#queue.length > MAX_QUEUED) {
         this.#queue.shift()?.done();
         this.deps.logger.warn({ channel: this.channel, waiting: MAX_QUEUED }, "the broker does not keep up; the oldest announcement is dropped and readers find the gap");
@@ -73,7 +75,7 @@ class Batches<T> {
       this.#serial += 1;
       try {
         await this.deps.bus.publish(this.channel, {
-          specversion: "1.0", id: `${this.#sender}:${String(this.#serial)}`, source: `docket://sessions/${this.channel}`, type: this.type, data: JSON.stringify(this.dataOf(batch.map(({ item }) => item))),
+          specversion: "1.0", id: `${this.#sender}:${String(this.#serial)}`, source: `docket://sessions/${this.channel}`, type: this.type, data: `{"${this.member}":[${batch.map(({ text }) => text).join(",")}]}`,
         });
       } catch (error) {
         this.deps.logger.warn({ channel: this.channel, entries: batch.length, ...errorFields(error) }, "announcements were lost; readers find the gap");
@@ -83,11 +85,11 @@ class Batches<T> {
     this.#busy = false;
   }
 
-  #next(): Queued<T>[] {
+  #next(): Queued[] {
     let chars = 0;
     let count = 0;
-    for (const { chars: more } of this.#queue) {
-      chars += more;
+    for (const { text } of this.#queue) {
+      chars += text.length;
       if (count > 0 && chars > MAX_BATCH_CHARS) break;
       count += 1;
     }

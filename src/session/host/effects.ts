@@ -82,14 +82,11 @@ export class Effects {
     return [...this.#published.get(actorId) ?? []];
   }
 
-  /** Says the latest entry again, for readers who missed it. */
-  async announceHead(state: OpenSession): Promise<void> {
-    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) await this.#announcer.announce(state, entry);
-  }
-
-  /** Says the latest entry again where another host committed it: that one may have died before it had said so. */
-  async announceForeignHead(state: OpenSession): Promise<void> {
-    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) if (entry.host !== this.deps.host) await this.#announcer.announce(state, entry);
+  /** Says the latest entry again, for readers who missed it. `foreign`: only where another host committed it, which may have died before it had said so. */
+  async announceHead(state: OpenSession, whose: "any" | "foreign" = "any"): Promise<void> {
+    for (const entry of await this.deps.entries(state.actorId, state.rev, state.rev)) {
+      if (whose === "any" || entry.host !== this.deps.host) await this.#announcer.announce(state, entry);
+    }
   }
 
   /** Forgets timers at shutdown, since what they were for is the guard's; resolves when the last announcements are out. */

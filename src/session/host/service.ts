@@ -143,7 +143,7 @@ export class SessionService {
       // Looked at after a turn, so that a commit which is just being made with this reminder is not robbed of it.
       const stale = after.status === "NEW" || after.guard.generation !== generation || !after.guard.armed;
       if (stale) this.#guards.release(actorId, generation, name);
-      if (stale && after.status !== "NEW") await this.#effects.announceForeignHead(after);
+      if (stale && after.status !== "NEW") await this.#effects.announceHead(after, "foreign");
     } catch (error) {
       this.deps.logger.warn({ actorId, ...errorFields(error) }, "guard tick failed; the next one tries again");
     } finally {
