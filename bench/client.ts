@@ -5,38 +5,72 @@
 import { request, type ClientRequest } from "node:http";
 import { Agent, request as send } from "undici";
 
-/** Reads a session's stream for as long as the session is used. */
+/** A turn that takes longer is given up and counts as a failure: a bench that waits for a lost answer for ever would report nothing. */
+const GIVE_UP_MS = 120_000;
+const WITHOUT = "without a stream";
+const RECONNECT_MS = 250;
+/** The session is not there yet, or the gateway is not: whoever has a window open waits. */
+const COMES_YET: readonly number[] = [404, 503];
+
+/** Reads a session's stream for as long as the session is used, and connects again where it ended, as a browser does. */
 class Listener {
   readonly #waiting = new Map<string, (outcome: string) => void>();
   /** Runs that ended before the 202 that names them was read. */
   readonly #early = new Map<string, string>();
-  readonly #request: ClientRequest;
+  #request: ClientRequest | undefined;
+  #reconnect: NodeJS.Timeout | undefined;
+  #closed = false;
+  #lastId: string | undefined;
   #rest = "";
 
-  constructor(url: string, key: string, onFailure: (error: Error) => void) {
-    this.#request = request(url, { headers: { authorization: `Bearer ${key}` } }, (response) => {
-      if (response.statusCode !== 200) onFailure(new Error(`the stream answered ${String(response.statusCode)}`));
-      response.setEncoding("utf8");
-      response.on("data", (text: string) => { this.#take(text); });
-      response.on("error", () => undefined);
-    });
-    this.#request.on("error", (error) => { if (!this.#request.destroyed) onFailure(error); });
-    this.#request.end();
-  }
+  constructor(private readonly url: string, private readonly key: string, private readonly onFailure: (error: Error) => void) { this.#connect(); }
 
   outcomeOf(runId: string): Promise<string> {
     const early = this.#early.get(runId);
-    if (early === undefined) return new Promise((resolve) => { this.#waiting.set(runId, resolve); });
     this.#early.delete(runId);
-    return Promise.resolve(early);
+    if (early !== undefined) return Promise.resolve(early);
+    if (this.#closed) return Promise.resolve(WITHOUT);
+    return new Promise((resolve) => {
+      const giveUp = setTimeout(() => { this.#waiting.delete(runId); resolve(`not within ${String(GIVE_UP_MS / 1000)} s`); }, GIVE_UP_MS);
+      this.#waiting.set(runId, (outcome) => { clearTimeout(giveUp); resolve(outcome); });
+    });
   }
 
-  close(): void { this.#request.destroy(); }
+  close(): void {
+    this.#closed = true;
+    clearTimeout(this.#reconnect);
+    this.#request?.destroy();
+  }
+
+  #connect(): void {
+    const resume = this.#lastId === undefined ? {} : { "last-event-id": this.#lastId };
+    this.#rest = "";
+    this.#request = request(this.url, { headers: { authorization: `Bearer ${this.key}`, ...resume } }, (response) => {
+      const { statusCode = 0 } = response;
+      if (statusCode !== 200 && !COMES_YET.includes(statusCode)) this.#fail(new Error(`the stream answered ${String(statusCode)}`));
+      response.setEncoding("utf8");
+      response.on("data", (text: string) => { if (statusCode === 200) this.#take(text); });
+      response.on("error", () => undefined);
+    });
+    this.#request.on("error", () => undefined);
+    // Comes after every end, good or bad.
+    this.#request.on("close", () => { if (!this.#closed) this.#reconnect = setTimeout(() => { this.#connect(); }, RECONNECT_MS); });
+    this.#request.end();
+  }
+
+  /** Connecting again would not help. */
+  #fail(error: Error): void {
+    this.close();
+    this.onFailure(error);
+    for (const settle of this.#waiting.values()) settle(WITHOUT);
+    this.#waiting.clear();
+  }
 
   #take(text: string): void {
     const frames = (this.#rest + text).split("\n\n");
     this.#rest = frames.pop() ?? "";
     for (const frame of frames) {
+      this.#lastId = /^id: (.*)$/m.exec(frame)?.[1] ?? this.#lastId;
       if (!frame.includes('"RunEnded"')) continue;
       const entry = JSON.parse(/^data: (.*)$/m.exec(frame)?.[1] ?? "{}") as { events?: { type: string; runId: string; outcome: string }[] };
       for (const { type, runId, outcome } of entry.events ?? []) {

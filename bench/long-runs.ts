@@ -3,11 +3,11 @@ import { ApprovalPage, type ApprovalListItem } from "../src/contracts/api.js";
 import { eventually } from "../test/support/cluster.js";
 import { Users, type Sent } from "./client.js";
 import type { BenchOptions } from "./options.js";
+import { quantile } from "./load.js";
 import { textOf } from "./outside.js";
 import { usageOf } from "./processes.js";
 import type { Rig } from "./rig.js";
 import { seedCopies, seedLongSession } from "./seed.js";
-import { quantile } from "./turns.js";
 
 export interface TableResult { readonly table: readonly Record<string, string | number>[]; readonly sent: readonly Sent[]; readonly failures: readonly string[] }
 
@@ -44,7 +44,7 @@ export async function measureActivation(rig: Rig, options: BenchOptions): Promis
 
 /** Sessions wait for a person; the host is killed and started, so that all are cold; then everything is approved. */
 export async function measureApprovals(rig: Rig, options: BenchOptions): Promise<TableResult> {
-  const count = options.count === 0 ? 500 : options.count;
+  const count = options.count ?? 500;
   const failures: string[] = [];
   const users = new Users(rig.gateway, rig.keys, (error) => { failures.push(error.message); });
   const said: { sent: Sent; ended: Promise<string> }[] = [];
@@ -82,7 +82,7 @@ export async function measureApprovals(rig: Rig, options: BenchOptions): Promise
 
 /** Memory of every process while the store holds nothing, many parked sessions, and after some of them were looked at. */
 export async function measureIdle(rig: Rig, options: BenchOptions): Promise<TableResult> {
-  const count = options.count === 0 ? 100_000 : options.count;
+  const count = options.count ?? 100_000;
   const failures: string[] = [];
   const users = new Users(rig.gateway, rig.keys, (error) => { failures.push(error.message); });
   await users.open("idle").say("idle", textOf("idle", "record_decided_effect"));

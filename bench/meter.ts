@@ -11,6 +11,9 @@ import { eventually } from "../test/support/cluster.js";
 import { machineCpuSeconds, usageBetween, usageOf, type Usage } from "./processes.js";
 import type { Rig } from "./rig.js";
 
+/** What bench/probe.mjs listens to; the apps themselves do not. */
+const PROBE_SIGNAL = "SIGURG";
+
 interface PostgresCounters { readonly commits: number; readonly walBytes: number; readonly walSyncs: number; readonly walWrites: number }
 interface ProbeReport { readonly counts: Readonly<Record<string, number>>; readonly loopDelayMs: { readonly p50: number; readonly p99: number; readonly max: number } }
 
@@ -32,7 +35,7 @@ export interface MeterOptions { readonly syscalls: boolean; readonly profile: st
 export async function startMeter(rig: Rig, options: MeterOptions): Promise<() => Promise<Cost>> {
   const groups = rig.processes();
   const apps = rig.test.stack.instances.map(({ name }) => name);
-  const signal = (): void => { for (const app of apps) process.kill(groups.get(app) ?? 0, "SIGUSR2"); };
+  const signal = (): void => { for (const app of apps) process.kill(groups.get(app) ?? 0, PROBE_SIGNAL); };
   const reportOf = (app: string): string => join(rig.probeDir, `${app}.json`);
   for (const app of apps) rmSync(reportOf(app), { force: true });
   const syncs = options.syscalls ? countSyncs(groups.get("broker") ?? 0) : undefined;
@@ -71,14 +74,21 @@ function difference(before: PostgresCounters, after: PostgresCounters): Postgres
 }
 
 /** perf counts at the kernel's trace points, which costs the traced process next to nothing (strace would stop it at each call). */
-function countSyncs(pid: number): () => Promise<number> {
+function countSyncs(pid: number): () => Promise<number | undefined> {
   const perf = spawn("perf", ["stat", "-x", ",", "-e", "syscalls:sys_enter_fsync", "-e", "syscalls:sys_enter_fdatasync", "-p", String(pid)], { stdio: ["ignore", "ignore", "pipe"] });
   let said = "";
   perf.stderr.on("data", (chunk: Buffer) => { said += chunk.toString("utf8"); });
   return async () => {
     await interrupted(perf);
-    return said.split("\n").filter((line) => line.includes("sys_enter_")).reduce((sum, line) => sum + Number(line.split(",")[0]), 0);
+    return syncsIn(said);
   };
+}
+
+/** What `perf stat -x ,` counted; undefined where it counted nothing: no rights, no trace points, no such process. */
+export function syncsIn(said: string): number | undefined {
+  const counts = said.split("\n").filter((line) => line.includes("sys_enter_")).map((line) => line.split(",")[0] ?? "");
+  const numbers = counts.filter((count) => /^\d+$/.test(count)).map(Number);
+  return numbers.length === 0 ? undefined : numbers.reduce((sum, count) => sum + count, 0);
 }
 
 /** Where Go code burns its CPU: `perf report -i <file>` reads it. */

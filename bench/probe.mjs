@@ -1,5 +1,5 @@
 /**
- * Owns: what an app says about itself while it is measured; loaded into each app with --import. SIGUSR2 starts a measurement,
+ * Owns: what an app says about itself while it is measured; loaded into each app with --import. SIGURG starts a measurement (SIGUSR2 is the apps' own: debug logs),
  * the next one ends it and writes `$BENCH_PROBE_DIR/<app>.json`: HTTP requests to the sidecar (and elsewhere) and from it, by
  * route, and the event loop's delay. With BENCH_CPU_PROFILE=1 also `<app>.cpuprofile`.
  */
@@ -60,4 +60,4 @@ async function end() {
   renameSync(`${file}.part`, file);
 }
 
-process.on("SIGUSR2", () => { void (counts === undefined ? begin() : end()); });
+process.on("SIGURG", () => { void (counts === undefined ? begin() : end()); });

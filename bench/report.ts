@@ -18,7 +18,7 @@ export function costLines({ cost, turns, sessions, modelDelayMs }: Level): strin
   const written = [...cost.processes.values()].reduce((sum, used) => sum + used.writtenBytes, 0);
   return [
     `\n${String(sessions)} sessions, model ${String(modelDelayMs)} ms: per turn`,
-    `  PostgreSQL: ${perTurn(postgres.commits)} commits, ${perTurn(postgres.walSyncs)} WAL fsyncs, ${perTurn(postgres.walBytes / 1024)} KiB of WAL; broker: ${brokerSyncs === undefined ? "fsyncs not counted (--syscalls)" : `${perTurn(brokerSyncs)} fsyncs`}; all processes wrote ${perTurn(written / 1024, 1)} KiB to the disk`,
+    `  PostgreSQL: ${perTurn(postgres.commits)} commits, ${perTurn(postgres.walSyncs)} WAL fsyncs, ${perTurn(postgres.walBytes / 1024)} KiB of WAL; broker: ${brokerSyncs === undefined ? "fsyncs not counted (--syscalls, as root, with perf)" : `${perTurn(brokerSyncs)} fsyncs`}; all processes wrote ${perTurn(written / 1024, 1)} KiB to the disk`,
     `  ${"process".padEnd(18)}CPU ms    of a core    memory MB    KiB written`,
     ...[...cost.processes].sort(([, a], [, b]) => b.cpuSeconds - a.cpuSeconds).map(([name, used]) =>
       `  ${name.padEnd(18)}${perTurn(used.cpuSeconds * 1000).padStart(6)} ${`${(100 * used.cpuSeconds / cost.seconds).toFixed(0)} %`.padStart(12)} ${used.rssMb.toFixed(0).padStart(12)} ${perTurn(used.writtenBytes / 1024, 1).padStart(14)}`),
@@ -27,6 +27,13 @@ export function costLines({ cost, turns, sessions, modelDelayMs }: Level): strin
       ...Object.entries(counts).sort(([, a], [, b]) => b - a).filter(([, count]) => count / turns >= 0.01).map(([route, count]) => `    ${perTurn(count).padStart(6)}  ${route}`),
     ]),
   ];
+}
+
+/** What the checks say; of sessions that were put into the store by hand there is nothing to check. */
+export function verdictLine({ events, sessions }: { readonly events: number; readonly sessions: number }, problems: number): string {
+  if (problems > 0) return `checked ${String(events)} events in ${String(sessions)} sessions: ${String(problems)} PROBLEMS`;
+  if (events === 0) return "no checks: the sessions of this mode were put into the store, not sent; nothing failed";
+  return `checked ${String(events)} events in ${String(sessions)} sessions: nothing lost, doubled or out of order; fold(journal) = state`;
 }
 
 export const OWN = "bench itself";

@@ -10,6 +10,7 @@ import { createApiKey, readApiKeyFile, writeApiKeyFile } from "../src/platform/a
 import { createVhost, missingRabbitmq, startNats, type TestBroker } from "../test/support/brokers.js";
 import { eventually, REPO_ROOT, startTestStack, type TestStack } from "../test/support/cluster.js";
 import { createDatabase, type TestDatabase } from "../test/support/database.js";
+import { writeManifestsApart } from "../test/support/manifests-apart.js";
 import type { BenchOptions } from "./options.js";
 import { startOutside, type Outside } from "./outside.js";
 import { childNamed, parentOf } from "./processes.js";
@@ -89,9 +90,7 @@ function agentsIn(home: string): string {
   mkdirSync(join(agentsDir, "bench/tools"), { recursive: true });
   symlinkSync(join(REPO_ROOT, "bench/agent/agent.mjs"), join(agentsDir, "bench/agent.js"));
   symlinkSync(join(REPO_ROOT, "bench/agent/tools/record-effect.mjs"), join(agentsDir, "bench/tools/record-effect.js"));
-  // In a process of its own: tool code is compiled code, which the bench's TypeScript loader would take apart.
-  const write = `import { writeManifests } from ${JSON.stringify(join(REPO_ROOT, "dist/src/main/manifests.js"))}; await writeManifests(process.argv[1], process.argv[2]);`;
-  execFileSync(process.execPath, ["--input-type=module", "-e", write, agentsDir, join(agentsDir, "manifests.json")]);
+  writeManifestsApart(agentsDir);
   return agentsDir;
 }
 

@@ -1,8 +1,8 @@
 /**
- * `npm run docs`: writes docs/configuration.md and .env.example from the settings in src/platform/config.ts (as built in dist/).
- * A test fails when either is stale (test/unit/docs/generated.test.ts).
+ * `npm run docs`: writes docs/configuration.md and .env.example from the settings in src/platform/config.ts, and the metrics of docs/telemetry.md
+ * (all as built in dist/). A test fails when one is stale (test/unit/docs/generated.test.ts).
  */
-import { existsSync, writeFileSync } from "node:fs";
+import { existsSync, readFileSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import { z } from "zod";
@@ -19,6 +19,10 @@ const OTHER_VARIABLES = [
     ["DOCKET_TOOL_SECRET_<NAME>", "A secret that a tool asks for with `context.secret(\"<NAME>\")`. Cut from everything that the tool says"],
     ["DOCKET_SQL_<NAME>", "A connection of `sql_query`, which names it in lower case: `postgres://…` or `sqlite:<file>`. Give it an account that can only read"],
     ["DOCKET_HTTP_ALLOW_HOSTS", "Hosts that the HTTP tools may reach though their addresses are private: `host` or `host:port`, separated by commas"],
+  ] },
+  { title: "Notices", text: "Read by the console only; no other app sees them under `npm run dev`.", rows: [
+    ["DOCKET_NOTICE_SECRET_<NAME>", "A secret that the notices file names: a webhook's signing secret, an incoming webhook's address, Slack's signing secret ([notices.md](notices.md))"],
+    ["DOCKET_NOTICE_SECRET_<NAME>_FILE", "A file that holds it alone, instead of the variable"],
   ] },
   { title: "The launcher (`npm run dev`)", text: "`npm run dev -- --help` lists its flags; a flag wins over its variable.", rows: [
     ["DOCKET_PROFILE", "`embedded` is its default; chooses broker, stores and component files (a folder of `components/`)"],
@@ -102,6 +106,15 @@ export function envExample(settings) {
   return `${lines.join("\n")}\n`;
 }
 
+/** docs/telemetry.md with its table of metrics made anew. */
+export function telemetryPage(page, instruments) {
+  const rows = Object.entries(instruments).map(([name, { kind, apps: said, labels, about, unit }]) => row([
+    code(name), code(`${name.replaceAll(".", "_")}${kind === "counter" ? "_total" : ""}`), kind, said.length === APPS.length ? "all apps" : said.join(", "), labels.map(code).join(", "), `${about}${unit === undefined ? "" : `, ${code(unit)}`}`,
+  ]));
+  const table = [row(["metric", "in Prometheus", "kind", "app", "labels", "what it is"]), row(["---", "---", "---", "---", "---", "---"]), ...rows].join("\n");
+  return page.replace(/(<!-- metrics: [^\n]*-->\n)[\s\S]*?(<!-- \/metrics -->)/, (_all, begin, end) => `${begin}${table}\n${end}`);
+}
+
 function isOther(variable) {
   return OTHER_VARIABLES.some(({ rows }) => rows.some(([name]) => name === variable));
 }
@@ -139,5 +152,8 @@ if (process.argv[1] !== undefined && import.meta.url === pathToFileURL(process.a
   const seenBy = (variable) => APPS.filter((app) => variable in appBaseEnv(app, { [variable]: "x" }));
   writeFileSync(join(ROOT, "docs", "configuration.md"), configurationPage(SETTINGS, seenBy));
   writeFileSync(join(ROOT, ".env.example"), envExample(SETTINGS));
-  process.stdout.write("docs/configuration.md and .env.example are written\n");
+  const { INSTRUMENTS } = await import(pathToFileURL(join(built, "platform", "telemetry", "metrics.js")).href);
+  const telemetry = join(ROOT, "docs", "telemetry.md");
+  writeFileSync(telemetry, telemetryPage(readFileSync(telemetry, "utf8"), INSTRUMENTS));
+  process.stdout.write("docs/configuration.md, docs/telemetry.md and .env.example are written\n");
 }

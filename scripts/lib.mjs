@@ -57,6 +57,33 @@ export function ensureBuilt() {
   npm(["run", "--silent", "build"], built === 0 ? "Building" : "Sources changed, building");
 }
 
+/**
+ * Installs what is missing, and calls `main(command line, ...more)` of a TypeScript file, loaded by vite as vitest loads the tests. Resolves with what it
+ * returns; what could not be set up ends the process. Nothing is served: vite stays open because a run may import agents when it starts.
+ */
+export async function runTypeScript(file, ...more) {
+  try {
+    ensureInstalled();
+    const { createServer } = await import("vite");
+    const vite = await createServer({ root: ROOT, configFile: false, logLevel: "error", appType: "custom", optimizeDeps: { noDiscovery: true }, server: { middlewareMode: true, hmr: false, ws: false, watch: null } });
+    try {
+      const { main } = await vite.ssrLoadModule(file);
+      return await main(process.argv.slice(2), ...more);
+    } finally {
+      await vite.close();
+    }
+  } catch (error) {
+    if (!(error instanceof BootstrapError)) throw error;
+    fail(error.message, error.next);
+  }
+}
+
+/** Finds or builds the Dapr runtime, and says which; throws a BootstrapError where there is none. Needs what `ensureBuilt` makes. */
+export function ensureRuntime() {
+  const runtime = spawnSync(process.execPath, [join(ROOT, "dist", "src", "main", "runtime.js")], { cwd: ROOT, stdio: "inherit" });
+  if (runtime.status !== 0) throw new BootstrapError("There is no Dapr runtime to run on.", "The lines above say why.");
+}
+
 const BROWSERS = ["chromium", "chromium-browser", "google-chrome", "google-chrome-stable"];
 
 /** Path of a Chromium, or undefined. */

@@ -44,6 +44,8 @@ async function makeWork() {
   const open = await until("three open approvals", async () => { const { items } = await call(stack.urls.console, "/v1/approvals"); return items.length >= 3 ? items : undefined; });
   const { record } = open.find((item) => item.pending.sessionId === "double-charge-1003").pending;
   await call(stack.urls.console, `/v1/approvals/${record.approvalId}/decisions`, { kind: "reject", version: record.version, argsDigest: record.argsDigest, text: "the customer was not charged twice" });
+  const { record: lost } = open.find((item) => item.pending.sessionId === "parcel-lost-1002").pending;
+  await call(stack.urls.console, `/v1/approvals/${lost.approvalId}/assign`, { to: "finance" });
   await until("dead letters", async () => { const { items } = await call(stack.urls.console, "/v1/dead-letters"); return items.length >= 3 ? items : undefined; });
 }
 
@@ -53,6 +55,9 @@ async function shoot(browser, colorScheme) {
   const to = (path) => page.goto(`${stack.urls.console}${path}`);
   const save = async (name) => { await page.mouse.move(0, 0); writeFileSync(join(OUT, `${name}-${colorScheme}.png`), withPalette(await page.screenshot())); };
   await to("/approvals");
+  await page.getByLabel("API key").waitFor();
+  await page.getByText(".docket/keys/dev-api-key.txt").waitFor();
+  await save("sign-in");
   await page.getByLabel("API key").fill(key);
   await page.getByRole("button", { name: "Sign in" }).click();
   await page.locator(".card .json").waitFor();
@@ -65,14 +70,18 @@ async function shoot(browser, colorScheme) {
   await page.keyboard.press("Escape");
   await to("/sessions"); await page.locator("tbody tr").nth(5).waitFor(); await save("sessions");
   await to("/sessions/double-charge-1003"); await page.locator(".line-good").waitFor(); await save("session");
+  await to("/sessions/double-charge-1003?tab=waterfall"); await page.locator(".waterfall li").nth(3).waitFor(); await save("waterfall");
+  await to("/sessions/double-charge-1003?tab=journal"); await page.locator(".journal li").nth(3).waitFor(); await save("journal");
+  await to("/sessions/double-charge-1003?tab=state"); await page.locator(".state-at .json").waitFor(); await save("state");
+  await to("/costs"); await page.getByRole("region", { name: "By agent" }).locator("tbody tr").first().waitFor(); await save("costs");
   await to("/dead-letters"); await page.locator(".queue .row").first().click(); await page.locator(".card .json").waitFor(); await save("dead-letters");
   await to("/audit"); await page.locator("tbody tr").first().waitFor(); await save("audit");
   await to("/policies"); await page.locator(".try option").nth(3).waitFor({ state: "attached" });
   await page.locator(".try select").first().selectOption("issue_refund");
   await page.getByLabel("Arguments, JSON").fill('{"orderId": "1001", "amountCents": 1200, "reason": "lost"}');
   await page.getByRole("button", { name: "Judge" }).click(); await page.locator(".judged").waitFor(); await save("policies");
-  await to("/agents"); await page.locator(".tile").first().waitFor(); await save("agents");
-  await to("/system"); await page.locator(".parts li").first().waitFor(); await save("system");
+  await to("/agents"); await page.locator(".versions tbody tr", { hasText: "1 host" }).first().waitFor(); await save("agents");
+  await to("/system"); await page.getByRole("region", { name: "Apps" }).locator("tbody tr").nth(2).waitFor(); await save("system");
   await page.setViewportSize(PHONE);
   await to("/approvals"); await page.locator(".queue .row").first().waitFor(); await save("phone-queue");
   await page.locator(".queue .row").first().click(); await page.locator(".card .json").waitFor(); await save("phone-approval");

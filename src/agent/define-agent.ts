@@ -18,6 +18,7 @@ const Limits = z.strictObject({
 const Shape = z.strictObject({
   name: z.string().regex(/^[a-z][a-z0-9-]{0,63}$/, "expected lower-case letters, digits and dashes, beginning with a letter, 64 at most"),
   version: z.string().min(1).max(100),
+  sessions: z.enum(["move", "keep"], "expected move (sessions of earlier versions go over to this one) or keep (they stay with theirs)").optional(),
   description: z.string().min(1).max(4000),
   instructions: z.string().min(1, "tell the model who it is and what to do").max(200_000),
   model: z.string().regex(/^[a-z][a-z0-9-]*:\S+$/, "expected provider:model, e.g. anthropic:claude-sonnet-4-5").optional(),

@@ -23,6 +23,7 @@ const Shape = z.strictObject({
   maxTries: z.number().int().min(1).max(10).optional(),
   risk: Risk.optional(),
   allowedDecisions: z.array(DecisionKind).min(1).optional(),
+  approvers: z.strictObject(ToolManifest.shape.approvers.unwrap().shape).optional(),
   defaultVerdict: z.enum(["allow", "ask", "deny"]).optional(),
   run: z.custom(isFunction, "expected an async function (args, context)"),
   reconcile: z.custom(isFunction, "expected an async function (args, context)").optional(),
@@ -48,6 +49,7 @@ export function toManifest<S extends z.ZodType>(definition: ToolDefinition<S>): 
     maxTries: definition.maxTries ?? DEFAULTS.maxTries,
     risk: definition.risk ?? RISK_OF_EFFECTS[effects],
     allowedDecisions: definition.allowedDecisions ?? DEFAULT_DECISIONS,
+    ...(definition.approvers === undefined ? {} : { approvers: definition.approvers }),
     ...(definition.defaultVerdict === undefined ? {} : { defaultVerdict: definition.defaultVerdict }),
   });
 }

@@ -28,6 +28,11 @@ export type CheckResult = { readonly ok: true } | { readonly ok: false; readonly
 export interface AgentDefinition {
   readonly name: string;
   readonly version: string;
+  /**
+   * What becomes of sessions that an earlier version began, from their next run on: `move` (default) takes them over, `keep` leaves them to
+   * their own version, which must stay installed in agents/<name>/versions. A run that is under way ends under the version it began with, where that is installed.
+   */
+  readonly sessions?: "move" | "keep";
   readonly description: string;
   readonly instructions: string;
   /** `provider:model`, e.g. `anthropic:claude-sonnet-4-5`, `openai:meta/llama-3.3`, `scripted:order-triage`. Default from configuration. */
@@ -84,6 +89,8 @@ export interface ToolDefinition<S extends z.ZodType = z.ZodType> {
   readonly maxTries?: number;
   readonly risk?: Risk;
   readonly allowedDecisions?: readonly DecisionKind[];
+  /** Who may decide on its calls, whatever policy says besides: one of the roles, in one of the groups. */
+  readonly approvers?: { readonly roles?: readonly string[]; readonly groups?: readonly string[] };
   readonly defaultVerdict?: "allow" | "ask" | "deny";
   /** Gives what the model is to see: a text, or a value that is shown as JSON; at once or as a promise. Failures: throw ToolFailure. */
   readonly run: (args: z.output<S>, context: ToolContext) => unknown;

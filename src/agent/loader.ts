@@ -25,17 +25,30 @@ const BUILD_HINT = "run `npm run build`";
 
 /** Imports `<dir>/<name>/agent.js` for every folder that has one; each exports `agent`. Throws Problem `config_invalid`. */
 export async function loadAgents(dir: string): Promise<AgentDefinition[]> {
+  const files = folders(dir).map((folder) => join(dir, folder, "agent.js")).filter((file) => existsSync(file));
+  return await imported(files, (agent, others) => (others.some((other) => other.name === agent.name) ? `agent "${agent.name}" is defined twice` : undefined));
+}
+
+/** Imports `<dir>/<name>/versions/*.js`: versions of the `agents` that are installed for sessions which keep theirs. Throws Problem `config_invalid`. */
+export async function loadKeptVersions(dir: string, agents: readonly AgentDefinition[]): Promise<AgentDefinition[]> {
+  const files = folders(dir).flatMap((folder) => jsFiles(join(dir, folder, "versions")));
+  return await imported(files, (agent, others) => {
+    const named = [...agents, ...others].filter((other) => other.name === agent.name);
+    if (named.length === 0) return `is a version of agent "${agent.name}", which is not installed`;
+    return named.some((other) => other.version === agent.version) ? `version "${agent.version}" of agent "${agent.name}" is defined twice` : undefined;
+  });
+}
+
+async function imported(files: readonly string[], faultOf: (agent: AgentDefinition, others: readonly AgentDefinition[]) => string | undefined): Promise<AgentDefinition[]> {
   const faults: Fault[] = [];
   const agents: AgentDefinition[] = [];
-  for (const folder of folders(dir)) {
-    const file = join(dir, folder, "agent.js");
-    if (!existsSync(file)) continue;
+  for (const file of files) {
     try {
       const module = await importFile(file);
       if (module["agent"] === undefined) throw new Error(`does not export \`agent\`; write: export const agent = defineAgent({...})`);
       const agent = defineAgent(module["agent"] as AgentDefinition);
-      const twin = agents.find((other) => other.name === agent.name);
-      if (twin !== undefined) throw new Error(`agent "${agent.name}" is defined twice`);
+      const fault = faultOf(agent, agents);
+      if (fault !== undefined) throw new Error(fault);
       agents.push(agent);
     } catch (error) {
       faults.push({ path: file, message: messageOf(error) });
@@ -108,11 +121,12 @@ function folders(dir: string): string[] {
 }
 
 function toolFiles(dir: string): string[] {
-  return folders(dir).flatMap((folder) => {
-    const toolDir = join(dir, folder, "tools");
-    if (!existsSync(toolDir)) return [];
-    return readdirSync(toolDir).filter((name) => name.endsWith(".js") && !name.startsWith("_")).sort().map((name) => join(toolDir, name));
-  });
+  return folders(dir).flatMap((folder) => jsFiles(join(dir, folder, "tools")));
+}
+
+function jsFiles(dir: string): string[] {
+  if (!existsSync(dir)) return [];
+  return readdirSync(dir).filter((name) => name.endsWith(".js") && !name.startsWith("_")).sort().map((name) => join(dir, name));
 }
 
 async function importFile(file: string): Promise<Record<string, unknown>> {

@@ -6,6 +6,7 @@ import { CliError, EXIT, exitCodeOf } from "./exit.js";
 export interface Client {
   get<T>(path: string, schema: z.ZodType<T>): Promise<T>;
   post<T>(path: string, body: unknown, schema: z.ZodType<T>, headers?: Record<string, string>): Promise<{ status: number; body: T }>;
+  remove(path: string): Promise<void>;
   /** An open answer, for streams. Throws CliError for anything but 2xx. */
   open(path: string, headers: Record<string, string>, signal: AbortSignal): Promise<Response>;
 }
@@ -23,7 +24,7 @@ export function createClient(options: ClientOptions): Client {
       throw failureOf(error, interrupted, `${name} at ${url}`);
     }
   };
-  const call = async <T>(path: string, init: Init, schema: z.ZodType<T>): Promise<{ status: number; body: T }> => {
+  const answerOf = async (path: string, init: Init): Promise<{ status: number; text: string }> => {
     const response = await request(path, { ...init, signal: AbortSignal.any([interrupted, AbortSignal.timeout(timeoutMs)]) });
     let text: string;
     try {
@@ -32,11 +33,16 @@ export function createClient(options: ClientOptions): Client {
       throw failureOf(error, interrupted, `${name} at ${url}`);
     }
     if (!response.ok) throw problemOf(response, text, name);
-    return { status: response.status, body: readAnswer(text, schema, `${name} ${path}`) };
+    return { status: response.status, text };
+  };
+  const call = async <T>(path: string, init: Init, schema: z.ZodType<T>): Promise<{ status: number; body: T }> => {
+    const { status, text } = await answerOf(path, init);
+    return { status, body: readAnswer(text, schema, `${name} ${path}`) };
   };
   return {
     get: async (path, schema) => (await call(path, { method: "GET", headers: {} }, schema)).body,
     post: (path, body, schema, headers = {}) => call(path, { method: "POST", body: JSON.stringify(body), headers: { "content-type": "application/json", ...headers } }, schema),
+    async remove(path) { await answerOf(path, { method: "DELETE", headers: {} }); },
     async open(path, headers, signal) {
       const response = await request(path, { method: "GET", headers: { ...headers, accept: "text/event-stream" }, signal });
       if (!response.ok) throw problemOf(response, await response.text().catch(() => ""), name);

@@ -16,9 +16,14 @@ export function findConnection(io: CliIo, flags: ConnectionFlags): Connection {
   const key = flags.apiKey ?? io.env["DOCKET_API_KEY"] ?? keyFromFile(io.env["DOCKET_API_KEY_FILE"] ?? run?.apiKeyFile);
   return {
     gatewayUrl: baseUrl(flags.gateway ?? io.env["DOCKET_GATEWAY_URL"] ?? run?.gatewayUrl ?? DEFAULT_GATEWAY, "--gateway"),
-    consoleUrl: baseUrl(flags.console ?? io.env["DOCKET_CONSOLE_URL"] ?? run?.consoleUrl ?? DEFAULT_CONSOLE, "--console"),
+    consoleUrl: consoleUrlOf(io, flags, run),
     apiKey: key === "" ? undefined : key,
   };
+}
+
+/** Where the console is, for a link: without any look at keys. Throws CliError `bad_url`. */
+export function consoleUrlOf(io: CliIo, flags: Pick<ConnectionFlags, "console">, run = runRecordOf(io)): string {
+  return baseUrl(flags.console ?? io.env["DOCKET_CONSOLE_URL"] ?? run?.consoleUrl ?? DEFAULT_CONSOLE, "--console");
 }
 
 /** The data folder: DOCKET_DATA_DIR, or the nearest `.docket` here or above. */

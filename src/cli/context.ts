@@ -5,13 +5,14 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { createClient, type Client } from "./client.js";
 import { findConnection, type Connection } from "./connection.js";
+import { secondsMs } from "./duration.js";
 import { CliError, EXIT, type ExitCode } from "./exit.js";
 import type { CliIo } from "./io.js";
 import { createPrinter, FORMATS, type Printer } from "./output.js";
 
 const GlobalOptions = z.object({
   output: z.enum(FORMATS).default("table"), color: z.enum(["auto", "always", "never"]).default("auto"), quiet: z.boolean().default(false),
-  gateway: z.string().optional(), console: z.string().optional(), apiKey: z.string().optional(), timeout: z.coerce.number().positive().optional(),
+  gateway: z.string().optional(), console: z.string().optional(), apiKey: z.string().optional(), timeout: z.string().optional(),
 });
 
 export interface CliContext {
@@ -32,7 +33,7 @@ export function contextOf(io: CliIo, command: Command): CliContext {
   if (!parsed.success) throw new CliError(EXIT.usage, "usage", `--${parsed.error.issues[0]?.path.map(String).join(".") ?? ""}: ${parsed.error.issues[0]?.message ?? ""}`);
   const options = parsed.data;
   const connection = findConnection(io, options);
-  const timeoutMs = options.timeout === undefined ? undefined : options.timeout * 1000;
+  const timeoutMs = options.timeout === undefined ? undefined : secondsMs("--timeout", options.timeout);
   const client = (url: string, name: string): Client => createClient({ url, name, apiKey: connection.apiKey, timeoutMs: timeoutMs ?? DEFAULT_TIMEOUT_MS, interrupted: io.interrupted });
   return {
     io, connection, timeoutMs, printer: createPrinter(io, { format: options.output, color: options.color, quiet: options.quiet }),

@@ -9,13 +9,17 @@ import type { CliIo } from "./io.js";
 
 export const FORMATS = ["table", "json", "jsonl"] as const;
 export type Format = (typeof FORMATS)[number];
-type Colors = ReturnType<typeof picocolors.createColors>;
+export type Colors = ReturnType<typeof picocolors.createColors>;
+
+export interface Page<T> { readonly items: readonly T[]; readonly nextCursor?: string | undefined }
+/** Heads and cells of a table. */
+export type Columns<T> = Readonly<Record<string, (item: T) => string>>;
 
 export interface Printer {
   readonly format: Format;
   readonly colors: Colors;
   /** A list: the page in json, its items in jsonl, rows in table. */
-  list<T>(page: { readonly items: readonly T[]; readonly nextCursor?: string | undefined }, columns: Readonly<Record<string, (item: T) => string>>, empty: string): void;
+  list<T>(page: Page<T>, columns: Columns<T>, empty: string): void;
   /** One thing: as it is in json and jsonl, as `lines` gives it in table. */
   one(value: unknown, lines: () => string): void;
   /** Talk, unless --quiet. */
@@ -33,7 +37,7 @@ export function createPrinter(io: CliIo, options: { format: Format; color: "auto
       else if (options.format === "jsonl") io.out(page.items.map((item) => `${JSON.stringify(item)}\n`).join(""));
       else if (page.items.length === 0) say(empty);
       else {
-        io.out(`${tableOf(Object.keys(columns).map((name) => colors.bold(name)), page.items.map((item) => Object.values(columns).map((cell) => plain(cell(item)))))}\n`);
+        io.out(`${renderTable(page.items, columns, colors)}\n`);
         if (page.nextCursor !== undefined) say(`more: --cursor ${page.nextCursor}`);
       }
     },
@@ -42,6 +46,11 @@ export function createPrinter(io: CliIo, options: { format: Format; color: "auto
       else io.out(`${JSON.stringify(value, null, options.format === "json" ? 2 : undefined)}\n`);
     },
   };
+}
+
+/** Rows below their heads, without a last line end. */
+export function renderTable<T>(items: readonly T[], columns: Columns<T>, colors: Colors): string {
+  return tableOf(Object.keys(columns).map((name) => colors.bold(name)), items.map((item) => Object.values(columns).map((cell) => plain(cell(item)))));
 }
 
 function tableOf(head: string[], rows: string[][]): string {
@@ -58,6 +67,12 @@ export function visible(text: string): string {
 
 /** The same on one line. */
 export function plain(text: string): string { return visible(text).replaceAll("\n", "\\n"); }
+
+/** `1 row`, `2 rows`. */
+export function counted(count: number, what: string): string { return `${String(count)} ${what}${count === 1 ? "" : "s"}`; }
+
+/** `once`, `2 times`. */
+export function times(count: number): string { return count === 1 ? "once" : `${String(count)} times`; }
 
 export function clip(text: string, length: number): string { return text.length > length ? `${text.slice(0, length - 1)}…` : text; }
 

@@ -37,6 +37,12 @@ function storyOf(event: SessionEvent, c: Printer["colors"]): string | undefined 
     case "DecisionRecorded": return `${c.magenta("decision")} ${event.kind} by ${plain(event.principal.id)}${event.final ? "" : " (more are needed)"}${event.text === undefined ? "" : `: ${plain(clip(event.text, 300))}`}`;
     case "DecisionRefused": return `${c.red("decision refused")} (${event.code})`;
     case "ApprovalExpired": return `${c.red("approval expired")} ${event.approvalId} -> ${event.action}`;
+    case "ApprovalAskedAgain": return `${c.magenta("approval")} ${event.approvalId} asked again: the tool has changed since`;
+    case "ApprovalReminded": return `${c.magenta("approval reminder")} ${event.approvalId}${event.to === undefined ? "" : `, now also for ${plain([...event.to.roles, ...event.to.groups].join(", "))}`}`;
+    case "ApprovalAssigned": return `${c.magenta("approval assigned")} ${event.approvalId} to ${plain(event.to ?? "nobody")}${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}`;
+    case "ApprovalSnoozed": return `${c.dim("approval snoozed")} ${event.approvalId}${event.untilMs === undefined ? ": no longer" : ` until ${new Date(event.untilMs).toISOString()}`}`;
+    case "AllowanceGranted": return `${c.magenta("allowed for this session")} ${plain(event.allowance.tool)} until ${new Date(event.allowance.expiresAtMs).toISOString()}, allowance ${event.allowance.allowanceId}`;
+    case "AllowanceEnded": return `${c.magenta("allowance ended")} ${event.allowanceId}: ${event.reason.replace("_", " ")}${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}`;
     case "ApprovalWithdrawn": return `${c.dim("approval withdrawn")} ${event.approvalId}: ${plain(event.reason)}`;
     case "ToolCallDispatched": return `${c.yellow("tool")}  ${event.callId}${event.try === 1 ? "" : ` try ${String(event.try)}`} sent to the worker`;
     case "ToolTryFailed": return `${c.red("tool failed")} ${event.callId} try ${String(event.try)} (${event.kind}): ${plain(event.message)}${event.retryAtMs === undefined ? "" : "; will try again"}`;
@@ -49,7 +55,8 @@ function storyOf(event: SessionEvent, c: Printer["colors"]): string | undefined 
     case "CancelRequested": return `${c.cyan("cancel")} asked for${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}${event.reason === "" ? "" : `: ${plain(event.reason)}`}`;
     case "RunEnding": return `${c.cyan("ending")} ${event.outcome}: calls that are still out are waited for`;
     case "RunEnded": return `${event.outcome === "completed" ? c.green("completed") : c.red(event.outcome)}${event.code === undefined ? "" : ` (${plain(event.code)})`}: ${visible(clip(event.text, LONG))}`;
-    case "DeadLetterRecorded": return `${c.red("dead letter")} ${event.deadLetterId} (${plain(event.reason)}) after ${String(event.tries)} tries`;
+    case "JournalCompacted": return `${c.dim("journal shortened")}: entries up to ${String(event.toRev)} are no longer kept`;
+    case "DeadLetterRecorded": return `${c.red("dead letter")} ${event.deadLetterId} (${plain(event.reason)}) after ${event.tries === 1 ? "1 try" : `${String(event.tries)} tries`}`;
     case "SessionRepaired": return `${c.magenta("repaired")} itself: ${event.found.map(({ what, subject }) => `${what} ${plain(subject)}`).join(", ")}`;
     case "SessionQuarantined": return `${c.red("quarantined")} (${event.reason}): ${plain(event.message)}`;
     case "SessionReleased": return `${c.magenta("released")}${event.principal === undefined ? "" : ` by ${plain(event.principal.id)}`}: ${plain(event.reason)}`;

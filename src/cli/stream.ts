@@ -11,12 +11,13 @@ import type { StoryEntry } from "./story.js";
 
 const Entry = z.object({ rev: z.number(), atMs: z.number(), events: z.array(z.unknown()) });
 const Delta = z.object({ runId: z.string(), step: z.number(), text: z.string() });
+const Gap = z.object({ fromRev: z.number(), toRev: z.number() });
 const End = z.object({ runId: z.string(), outcome: z.string(), code: z.string().optional(), deadLetterId: z.string().optional() });
 
 export interface StreamSink {
   journal(entry: StoryEntry): "go on" | "stop";
   delta(delta: z.infer<typeof Delta>): void;
-  gap(): void;
+  gap(gap: z.infer<typeof Gap>): void;
   reconnecting(reason: string): void;
 }
 
@@ -65,7 +66,10 @@ async function readOnce(gateway: Client, follow: Follow, state: Position, sink: 
       } else if (event === "delta") {
         const delta = read(Delta, data);
         if (delta !== undefined) sink.delta(delta);
-      } else if (event === "gap") sink.gap();
+      } else if (event === "gap") {
+        const gap = read(Gap, data);
+        if (gap !== undefined) sink.gap(gap);
+      }
       else if (event === "end") state.ended = read(End, data) ?? "stopped";
     },
   });
@@ -78,7 +82,7 @@ async function readOnce(gateway: Client, follow: Follow, state: Position, sink: 
 }
 
 /** Why to try again; what trying again cannot mend is thrown. */
-function transient(error: CliError): string {
+export function transient(error: CliError): string {
   const passing = error.exitCode === EXIT.unreachable || error.exitCode === EXIT.timeout || error.document?.retryable === true;
   if (!passing) throw error;
   return error.message;

@@ -58,7 +58,7 @@ function sinkOf({ io, printer }: CliContext, journal: StreamSink["journal"], liv
       io.out(printer.colors.dim(visible(text)));
       inLine = true;
     },
-    gap: () => { endLine(); printer.say("older entries of the journal are no longer kept"); },
+    gap: ({ fromRev, toRev }) => { endLine(); printer.say(`journal entries ${String(fromRev)} to ${String(toRev)} are no longer kept; it can be read from ${String(toRev + 1)} on`); },
     reconnecting: (reason) => { endLine(); printer.say(`reconnecting: ${reason}`); },
   };
 }

@@ -16,6 +16,7 @@ export interface Outgoing {
   readonly by?: Authenticated["principal"];
   readonly causationId?: string;
   readonly expiresAtMs?: number;
+  readonly traceparent?: string | undefined;
 }
 
 export function envelopeFor(out: Outgoing): Envelope {
@@ -26,6 +27,7 @@ export function envelopeFor(out: Outgoing): Envelope {
     time: new Date(out.atMs).toISOString(), datacontenttype: "application/json", data: JSON.stringify(out.data),
     principal: JSON.stringify(out.by ?? { id: "docket/console", class: "system", roles: [] }),
     ...(out.causationId === undefined ? {} : { causationid: out.causationId }),
+    ...(out.traceparent === undefined ? {} : { traceparent: out.traceparent }),
     ...(out.expiresAtMs === undefined ? {} : { expirytime: new Date(out.expiresAtMs).toISOString() }),
   };
 }

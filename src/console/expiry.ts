@@ -1,13 +1,13 @@
 /**
- * Owns: asking sessions that have been at rest for too long to delete themselves (I9). The read model only knows whom to ask; the
+ * Owns: asking sessions that have been at rest for too long to delete themselves, and long ones to shorten their journals (I9). The read model only knows whom to ask; the
  * session decides by its own clock, so that one which has moved meanwhile stays. A command that got lost is sent again at the next clean-up.
  */
-import { SESSION_DELETE, type SessionDelete } from "../contracts/messages.js";
+import { SESSION_COMPACT, SESSION_DELETE, type SessionCompact, type SessionDelete } from "../contracts/messages.js";
 import type { ConsoleConfig } from "./config.js";
 import { envelopeFor } from "./envelopes.js";
 import type { ConsoleDeps } from "./ports.js";
 import type { ReadModel } from "./read-model/database.js";
-import { idleSessions } from "./read-model/sessions.js";
+import { idleSessions, longJournals } from "./read-model/sessions.js";
 
 /** Returns how many were asked. */
 export async function expireIdle(db: ReadModel, retention: ConsoleConfig["retention"], deps: Pick<ConsoleDeps, "tasks" | "clock">): Promise<number> {
@@ -21,4 +21,16 @@ export async function expireIdle(db: ReadModel, retention: ConsoleConfig["retent
     }
   }
   return asked;
+}
+
+/** What the session erases is here by then: it is told how far the read model has followed. Returns how many were asked. */
+export async function compactLong(db: ReadModel, retention: ConsoleConfig["retention"], deps: Pick<ConsoleDeps, "tasks" | "clock">): Promise<number> {
+  const nowMs = deps.clock.nowMs();
+  const { journalEntries, journalMs, batch } = retention;
+  const long = await longJournals(db, { entries: Math.ceil(journalEntries * 1.5), openedBeforeMs: nowMs - journalMs }, batch);
+  for (const { actor_id, tenant, session_id, rev, head_rev } of long) {
+    const data: SessionCompact = { projectedRev: head_rev, keepEntries: journalEntries, olderThanMs: journalMs };
+    await deps.tasks.publish(envelopeFor({ id: `compact:${actor_id}:${String(rev)}:${String(nowMs)}`, type: SESSION_COMPACT, tenant, sessionId: session_id, data, atMs: nowMs }));
+  }
+  return long.length;
 }

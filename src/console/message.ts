@@ -4,6 +4,7 @@
  */
 import { setTimeout as pause } from "node:timers/promises";
 import type { EventOutcome } from "../contracts/api.js";
+import type { Envelope } from "../contracts/cloudevent.js";
 import type { SessionSummary } from "../contracts/journal.js";
 import { eventKeyOf } from "../contracts/ids.js";
 import { PROMPT_RECEIVED } from "../contracts/messages.js";
@@ -29,8 +30,15 @@ export async function carryMessage(deps: ConsoleDeps, config: ConsoleConfig, to:
     ...envelopeFor({ id: message.eventId, type: PROMPT_RECEIVED, tenant: caller.tenant, sessionId: summary.sessionId, data: { text: message.text }, atMs: nowMs, by: caller.principal, expiresAtMs: nowMs + config.messageTtlMs }),
     source, agent: summary.agent, busymode: message.mode, idempotencykey: message.eventId,
   };
-  const before = await lookUp(deps, summary.actorId, eventKey);
-  if (before !== undefined) return { ...answer, ...before };
+  const { state, runId } = await carryEvent(deps, config, summary.actorId, envelope) ?? { state: "unknown" as const };
+  return { ...answer, state, ...(runId === undefined ? {} : { runId }) };
+}
+
+/** The session's word on an event; undefined where it has not said in time. The same event, same id, is published again while it does not know it. Throws Problem where the broker does not take it. */
+export async function carryEvent(deps: ConsoleDeps, config: ConsoleConfig, actorId: string, envelope: Envelope): Promise<EventOutcome | undefined> {
+  const eventKey = eventKeyOf(envelope.source, envelope.id);
+  const before = await lookUp(deps, actorId, eventKey);
+  if (before !== undefined) return before;
   const started = performance.now();
   let publishedAt = -AGAIN_AFTER_MS;
   for (let pauseMs = config.verdictPollMs; performance.now() - started < config.verdictWaitMs; pauseMs = Math.min(pauseMs * 1.5, config.verdictPollMs * 5)) {
@@ -38,20 +46,20 @@ export async function carryMessage(deps: ConsoleDeps, config: ConsoleConfig, to:
       await deps.tasks.publish(envelope);
       publishedAt = performance.now();
     }
-    const found = await lookUp(deps, summary.actorId, eventKey);
-    if (found !== undefined) return { ...answer, ...found };
+    const found = await lookUp(deps, actorId, eventKey);
+    if (found !== undefined) return found;
     await pause(pauseMs);
   }
-  return { ...answer, state: "unknown" };
+  return undefined;
 }
 
 /** The session's word. One that cannot be asked just now has none yet. */
-async function lookUp(deps: ConsoleDeps, actorId: string, eventKey: string): Promise<Pick<MessageAnswer, "state" | "runId"> | undefined> {
+async function lookUp(deps: ConsoleDeps, actorId: string, eventKey: string): Promise<EventOutcome | undefined> {
   try {
-    const { state, runId } = await deps.sessions.readOutcome(actorId, eventKey);
-    return state === "unknown" ? undefined : { state, ...(runId === undefined ? {} : { runId }) };
+    const outcome = await deps.sessions.readOutcome(actorId, eventKey);
+    return outcome.state === "unknown" ? undefined : outcome;
   } catch (error) {
-    deps.logger.debug({ actorId, ...errorFields(error) }, "a session could not be asked whether it has a message");
+    deps.logger.debug({ actorId, ...errorFields(error) }, "a session could not be asked whether it has an event");
     return undefined;
   }
 }

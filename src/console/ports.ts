@@ -1,7 +1,9 @@
 /** Owns: what the console needs of the outside. Adapters over the sidecar are in src/dapr, handed in by src/main. */
 import type { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../contracts/api.js";
+import type { AuditHeadClaims } from "../contracts/audit.js";
 import type { Envelope } from "../contracts/cloudevent.js";
 import type { DecisionClaims } from "../contracts/decisions.js";
+import type { ButtonClaims, LinkClaims } from "../contracts/notices.js";
 import type { ToolManifest } from "../contracts/tools.js";
 import type { Authenticated } from "../platform/apikeys.js";
 import type { Clock } from "../platform/clock.js";
@@ -23,11 +25,24 @@ export interface Publisher { publish(envelope: Envelope): Promise<void> }
 /** Signs as the console (DESIGN 5). */
 interface DecisionSigner { sign(claims: DecisionClaims): Promise<string> }
 
+/** Signs heads of the audit as the console, and checks signed ones. `verify` throws Problem `bad_signature`. */
+interface AuditSigner { sign(claims: AuditHeadClaims): Promise<string>; verify(jws: string, nowMs: number): Promise<AuditHeadClaims> }
+
+/** Signs what the console hands out in notices, and checks it when it comes back. The verifiers throw Problem `bad_signature`. */
+export interface NoticeSigner {
+  signLink(claims: LinkClaims): Promise<string>;
+  verifyLink(jws: string, nowMs: number): Promise<LinkClaims>;
+  signButton(claims: ButtonClaims): Promise<string>;
+  verifyButton(jws: string, nowMs: number): Promise<ButtonClaims>;
+}
+
 export interface Authenticator {
   /** Reads an Authorization header. Throws Problem `unauthenticated`. */
   authenticate(header: string | undefined): Authenticated;
   /** Whom a key stands for that was authenticated before; undefined once it is revoked or has expired. */
   recall(keyId: string): Authenticated | undefined;
+  /** Whether the key that `npm run dev` makes is known: everybody who can read a file here can do everything. */
+  development(): boolean;
 }
 
 /** An agent as people may see it: no code. */
@@ -46,7 +61,11 @@ export interface ConsoleDeps {
   readonly sessions: Sessions;
   readonly tasks: Publisher;
   readonly decisions: Publisher;
+  /** For letters, to the apps that keep them. */
+  readonly receipts: Publisher;
   readonly signer: DecisionSigner;
+  readonly auditSigner: AuditSigner;
+  readonly noticeSigner: NoticeSigner;
   readonly authenticator: Authenticator;
   readonly installed: Installed;
   /** For the System page. */

@@ -19,6 +19,7 @@ import { actorIdOf, eventKeyOf, redrivenIdOf } from "../contracts/ids.js";
 import { JOURNAL_APPENDED, JournalBatch } from "../contracts/journal.js";
 import { PROMPT_RECEIVED, RESERVED_TYPE_PREFIX, SESSION_REDRIVE, type DeadLetter, type SessionRedrive } from "../contracts/messages.js";
 import { Problem } from "../contracts/problems.js";
+import { sessionCommand } from "../contracts/shell-word.js";
 import type { Authenticated } from "../platform/apikeys.js";
 import { envelopeFor } from "./envelopes.js";
 import { readData } from "./intake/letters.js";
@@ -96,7 +97,7 @@ function commandFor({ deadLetterId }: DeadLetter, content: CommandContent): Enve
 function redriveNumber({ letter, state, redriveCount }: DeadLetterItem, wanted: number | undefined): number {
   if (wanted !== undefined && wanted <= redriveCount + 1) return wanted;
   if (wanted === undefined && state === "dead") return Math.max(redriveCount, 1);
-  throw new Problem("version_mismatch", `dead letter ${letter.deadLetterId} was redriven ${String(redriveCount)} times${wanted === undefined ? "" : `, and redrive ${String(wanted)} was asked for`}`,
+  throw new Problem("version_mismatch", `dead letter ${letter.deadLetterId} was redriven ${redriveCount === 1 ? "once" : `${String(redriveCount)} times`}${wanted === undefined ? "" : `, and redrive ${String(wanted)} was asked for`}`,
     { hint: `name the number to redrive it again: ${String(redriveCount + 1)}` });
 }
 
@@ -130,7 +131,7 @@ function eventBehind(letter: DeadLetter): string {
   const event = heldEvent(letter);
   if (event !== undefined) return event;
   throw new Problem("validation_failed", `dead letter ${letter.deadLetterId} does not say which event its call belongs to`,
-    { hint: letter.sessionId === undefined ? "redrive it with an edited payload" : `ask the session anew: docket session send ${letter.sessionId} "..."` });
+    { hint: letter.sessionId === undefined ? "redrive it with an edited payload" : `ask the session anew: ${sessionCommand("send", letter.sessionId)} "..."` });
 }
 
 /** The event that the letter of a dead call carries; undefined where it carries none. */

@@ -16,6 +16,8 @@ export const Principal = z.object({
   id: z.string().min(1).max(200),
   class: z.enum(["person", "machine", "webhook", "agent", "system"]),
   roles: z.array(z.string().max(100)).max(50).default([]),
+  /** Groups that the identity provider says the person is in; approver rules may name them. */
+  groups: z.array(z.string().min(1).max(100)).max(50).optional(),
 });
 export type Principal = z.infer<typeof Principal>;
 

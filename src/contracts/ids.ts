@@ -49,6 +49,9 @@ export function callIdOf(runId: string, step: number, index: number): string {
   return `call_${sha256Hex(`${runId}\n${String(step)}\n${String(index)}`).slice(0, 24)}`;
 }
 
+/** What a decision allows for the session. */
+export function allowanceIdOf(decisionId: string): string { return `alw_${sha256Hex(decisionId).slice(0, 24)}`; }
+
 /** The approval of one tool call, or of one escalation of a run. Every re-opening has its own number. */
 export function approvalIdOf(subjectId: string, opening: number): string {
   return `apr_${sha256Hex(`${subjectId}\n${String(opening)}`).slice(0, 24)}`;

@@ -1,10 +1,11 @@
 /**
  * Owns: the session's append-only record. One entry per commit; `evolve` folds the events of all entries to the
- * state (I7). These shapes are stored for years: add fields as optional, never change a meaning; a reader upcasts (I12).
+ * state (I7). These shapes are stored for years: a released one never changes (stored-version.ts).
  */
 import { z } from "zod";
 import { Principal } from "./cloudevent.js";
-import { ApprovalRecord, ApproverRule, EscalationReason } from "./decisions.js";
+import { ApprovalRecord, ApproverRule, EscalationReason, SessionAllowance } from "./decisions.js";
+import { STORED_VERSION, upcastEntry } from "./stored-version.js";
 import { DecisionKind, Risk, ToolEffects, ToolFailureKind } from "./tools.js";
 
 export const BusyMode = z.enum(["enqueue", "reject", "interrupt", "steer", "withdraw"]);
@@ -60,7 +61,7 @@ export type QuarantineReason = z.infer<typeof QuarantineReason>;
 export const Quarantine = z.object({ reason: QuarantineReason, message: z.string(), sinceMs: z.number().int() });
 export type Quarantine = z.infer<typeof Quarantine>;
 
-/** Journal entries (and their blobs) of a deleted session that are to be erased when the last of them is a day old. */
+/** Journal entries (and their blobs) of a deleted session, or of a compacted journal, that are to be erased when the last of them is a day old. */
 export const Erase = z.object({ fromRev: z.number().int(), toRev: z.number().int(), dueAtMs: z.number().int() });
 export type Erase = z.infer<typeof Erase>;
 
@@ -79,7 +80,9 @@ export const SessionEvent = z.discriminatedUnion("type", [
   }),
   /** Accepted but not to be run now: session busy and mode `reject`, closed … The event's one outcome (I1). */
   event("EventRejected", { key: z.string(), runId: z.string(), code: z.string(), message: z.string() }),
-  event("RunStarted", { runId: z.string(), key: z.string(), eventRev: z.number().int(), input: z.string(), requestedBy: z.string(), correlationId: z.string(), expiresAtMs: z.number().int().optional(), maxSteps: z.number().int().optional(), budgetUsd: z.number().optional() }),
+  event("RunStarted", { runId: z.string(), key: z.string(), eventRev: z.number().int(), input: z.string(), requestedBy: z.string(), correlationId: z.string(), expiresAtMs: z.number().int().optional(), maxSteps: z.number().int().optional(), budgetUsd: z.number().optional(),
+    /** The session goes over to this version of its agent. */
+    agentVersion: z.string().optional() }),
   event("ModelCallStarted", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), host: z.string(), reservedUsd: z.number() }),
   event("ModelAnswered", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), model: z.string(), text: z.string(), calls: z.array(ProposedCall), stop: z.enum(["end", "tool_use", "max_tokens", "refusal"]), usage: Usage, costUsd: z.number().nullable(),
     /** The provider's own state of the answer, handed back unchanged with the transcript. */
@@ -89,7 +92,9 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("ModelCostBooked", { runId: z.string(), step: z.number().int(), attempt: z.number().int(), usage: Usage, costUsd: z.number().nullable() }),
   /** `interrupt` or `cancel` cut an answer: what had been said stays as context. */
   event("PartialAnswerKept", { runId: z.string(), step: z.number().int(), text: z.string() }),
-  event("ToolCallAllowed", { callId: z.string(), rule: z.string(), policyVersion: z.string() }),
+  event("ToolCallAllowed", { callId: z.string(), rule: z.string(), policyVersion: z.string(),
+    /** Policy asks for a person, and one has allowed the tool for this session. */
+    allowanceId: z.string().optional() }),
   event("ToolCallDenied", { callId: z.string(), rule: z.string(), policyVersion: z.string(), reason: z.string() }),
   event("ApprovalOpened", { record: ApprovalRecord }),
   event("ApprovalReceived", { approvalId: z.string() }),
@@ -98,12 +103,26 @@ export const SessionEvent = z.discriminatedUnion("type", [
     /** `modify`: the new sealed arguments. */
     args: z.string().optional(), argsDigest: z.string().optional(), text: z.string().optional(),
     raise: z.object({ budgetUsd: z.number().optional(), maxSteps: z.number().int().optional() }).optional(),
-    /** `modify` under a stricter rule: who has to decide from now on. */
+    /** `modify` under a stricter rule, or another policy: who has to decide from now on. */
     approvers: ApproverRule.optional(),
+    /** The policy that this decision was checked against, where it is another than when the approval was opened; signatures given before are void. */
+    policyVersion: z.string().optional(),
+    /** The call must go out before (see ApprovalRecord.consentForMs). */
+    validUntilMs: z.number().int().optional(),
   }),
   /** A decision that changed nothing (I10), kept for the audit. */
-  event("DecisionRefused", { approvalId: z.string(), decisionId: z.string(), code: z.string(), principal: Principal.optional(), via: z.string() }),
-  event("ApprovalExpired", { approvalId: z.string(), action: z.enum(["reject", "escalate"]) }),
+  event("DecisionRefused", { approvalId: z.string(), decisionId: z.string(), code: z.string(), principal: Principal.optional(), via: z.string(),
+    /** Why, for the person who made it: what was there, and what was expected. */
+    message: z.string().optional() }),
+  /** A step of its chain was due: those who may decide are told again, and with `to` more people may. */
+  event("ApprovalReminded", { approvalId: z.string(), step: z.number().int(), to: z.object({ roles: z.array(z.string()), groups: z.array(z.string()) }).optional() }),
+  /** The tool is another than when it was asked: asked once more, under the next version, with nobody's signature. */
+  event("ApprovalAskedAgain", { approvalId: z.string(), toolDigest: z.string() }),
+  event("ApprovalAssigned", { key: z.string(), approvalId: z.string(), to: z.string().optional(), principal: Principal.optional(), reason: z.string().optional() }),
+  event("ApprovalSnoozed", { key: z.string(), approvalId: z.string(), untilMs: z.number().int().optional(), principal: Principal.optional(), reason: z.string().optional() }),
+  event("AllowanceGranted", { allowance: SessionAllowance }),
+  event("AllowanceEnded", { allowanceId: z.string(), reason: z.enum(["revoked", "expired", "used_up", "policy_changed"]), key: z.string().optional(), principal: Principal.optional(), note: z.string().optional() }),
+  event("ApprovalExpired", { approvalId: z.string(), action: z.enum(["reject", "stop", "escalate"]) }),
   event("ApprovalWithdrawn", { approvalId: z.string(), reason: z.string() }),
   event("ToolCallDispatched", { callId: z.string(), try: z.number().int(), deadlineAtMs: z.number().int(), grantIssuedAtMs: z.number().int(), grantExpiresAtMs: z.number().int() }),
   event("ToolCallClaimed", { callId: z.string(), try: z.number().int(), worker: z.string() }),
@@ -114,7 +133,7 @@ export const SessionEvent = z.discriminatedUnion("type", [
   /** A result for a call that had been given up as unknown: closes the question. */
   event("LateResultRecorded", { callId: z.string(), outcome: z.string(), content: StoredText }),
   event("Escalated", { runId: z.string(), reason: EscalationReason, message: z.string(), record: ApprovalRecord }),
-  event("MessageSteered", { runId: z.string(), key: z.string(), text: z.string() }),
+  event("MessageSteered", { runId: z.string(), key: z.string(), text: z.string(), /** Who sent it. */ requestedBy: z.string().optional() }),
   event("LimitsRaised", { runId: z.string(), budgetUsd: z.number().optional(), maxSteps: z.number().int().optional() }),
   /** Somebody asked the open run (or a waiting event) to stop. `key` makes the request idempotent. */
   event("CancelRequested", { key: z.string(), runId: z.string(), reason: z.string(), principal: Principal.optional() }),
@@ -135,6 +154,11 @@ export const SessionEvent = z.discriminatedUnion("type", [
   event("SessionReleased", { key: z.string(), reason: z.string(), principal: Principal.optional() }),
   /** Whole in itself: a journal may begin with it, or with a SessionOpened behind it, once the entries before are erased. */
   event("SessionDeleted", { tenant: z.string(), sessionId: z.string(), actorId: z.string(), agent: z.string(), agentVersion: z.string(), createdAtMs: z.number().int(), generation: z.number().int(), erase: Erase, reason: z.string(), principal: Principal.optional() }),
+  /**
+   * Entries up to `toRev` are no longer needed and are to be erased. `state` is the whole document before this entry, so that a journal may
+   * begin here; `toDigest` is the digest of entry `toRev`, which the oldest entry that stays continues. All of it is under this entry's own digest.
+   */
+  event("JournalCompacted", { toRev: z.number().int(), toDigest: z.string(), state: z.record(z.string(), z.unknown()), erase: Erase }),
   event("SessionErased", { toRev: z.number().int() }),
   event("SessionClosed", { reason: z.string(), principal: Principal.optional() }),
 ]);
@@ -145,12 +169,9 @@ export const SESSION_STATUSES = ["IDLE", "PLANNING", "EXECUTING_TOOL", "SUMMARIZ
 export const SessionStatus = z.enum(SESSION_STATUSES);
 export type SessionStatus = z.infer<typeof SessionStatus>;
 
-/** Version of the entry's shape; a reader upcasts older ones. */
-export const JOURNAL_VERSION = 1;
-
-/** One commit. `rev` counts from 1 without a gap; `commitId` lets a commit whose reply was lost meet itself. */
-export const JournalEntry = z.object({
-  v: z.literal(1),
+/** One commit. `rev` counts from 1 without a gap; `commitId` lets a commit whose reply was lost meet itself. Older ones are upcast, a newer one throws Problem `newer_version`. */
+export const JournalEntry = z.preprocess((stored) => upcastEntry(stored), z.object({
+  v: z.literal(STORED_VERSION),
   actorId: z.string(),
   rev: z.number().int().min(1),
   commitId: z.string(),
@@ -160,8 +181,24 @@ export const JournalEntry = z.object({
   /** SHA-256 over the previous entry's `digest` and this entry's events: a chain, so that a change is seen. */
   digest: z.string(),
   events: z.array(SessionEvent),
-});
+}));
 export type JournalEntry = z.infer<typeof JournalEntry>;
+
+/** Where an entry was upcast, its events as they are stored: the digests are over these. No member that JSON would show. */
+export const AS_STORED = Symbol("events as stored");
+export type ReadEntry = JournalEntry & { readonly [AS_STORED]?: readonly SessionEvent[] };
+
+/** A stored entry as this build has it. */
+export function readEntry(text: string): ReadEntry {
+  const stored = JSON.parse(text) as { readonly v: unknown; readonly events: readonly SessionEvent[] };
+  const entry = JournalEntry.parse(stored);
+  return stored.v === STORED_VERSION ? entry : { ...entry, [AS_STORED]: stored.events };
+}
+
+/** The entry is whole in itself: what was before is not needed to fold from it. */
+export function isCheckpoint({ events: [first] }: Pick<JournalEntry, "events">): boolean {
+  return first?.type === "SessionDeleted" || first?.type === "JournalCompacted";
+}
 
 /** Keys of the large texts that an entry points to. */
 export function blobKeysOf(entry: JournalEntry): string[] {
@@ -179,6 +216,8 @@ export const SessionSummary = z.object({
   risk: Risk.optional(),
   /** It takes nothing until an operator acts. */
   quarantine: Quarantine.optional(),
+  /** Oldest revision that can still be read; default 1. */
+  journalFromRev: z.number().int().optional(),
 });
 export type SessionSummary = z.infer<typeof SessionSummary>;
 

@@ -15,6 +15,8 @@ export const SESSION_CLOSE = "com.docket.session.close.v1";
 export const SESSION_RELEASE = "com.docket.session.release.v1";
 /** Data: SessionDelete. */
 export const SESSION_DELETE = "com.docket.session.delete.v1";
+/** Data: SessionCompact. */
+export const SESSION_COMPACT = "com.docket.session.compact.v1";
 export const SESSION_NUDGE = "com.docket.session.nudge.v1";
 export const SESSION_REDRIVE = "com.docket.session.redrive.v1";
 
@@ -33,6 +35,13 @@ export type SessionOrder = z.infer<typeof SessionOrder>;
 /** Data of SESSION_DELETE. `idleForMs`: by retention, and only if nothing has happened in it for so long. */
 export const SessionDelete = z.object({ reason: z.string().max(2000).default(""), idleForMs: z.number().int().min(0).optional() });
 export type SessionDelete = z.infer<typeof SessionDelete>;
+
+/**
+ * Data of SESSION_COMPACT: journal entries of ended runs may go that are older than `olderThanMs` and not among the newest `keepEntries`.
+ * `projectedRev`: the console has shown that it has every entry up to there; what is behind it stays.
+ */
+export const SessionCompact = z.object({ projectedRev: z.number().int().min(0), keepEntries: z.number().int().min(1), olderThanMs: z.number().int().min(0) });
+export type SessionCompact = z.infer<typeof SessionCompact>;
 
 /**
  * Data of SESSION_REDRIVE. A dead event comes as a new one (new id, expiry, causation). A dead tool result or decision is delivered
@@ -101,6 +110,16 @@ export const DeadLetter = z.object({
   firstFailedAtMs: z.number().int(), lastFailedAtMs: z.number().int(),
 });
 export type DeadLetter = z.infer<typeof DeadLetter>;
+
+/** The console's receipt for a letter. Comes on the tasks channel; a session host hands it on to the app that keeps the letter (platform/letter-box.ts). */
+export const LETTER_RECEIVED = "com.docket.deadletter.received.v1";
+/** Apps that send letters over the channel, and keep them until the console has them. */
+const LetterKeeper = z.enum(["gateway", "sessions", "tools"]);
+export type LetterKeeper = z.infer<typeof LetterKeeper>;
+export function isLetterKeeper(app: string): app is LetterKeeper { return LetterKeeper.safeParse(app).success; }
+/** Data of LETTER_RECEIVED. */
+export const LetterReceived = z.object({ deadLetterId: z.string(), app: LetterKeeper });
+export type LetterReceived = z.infer<typeof LetterReceived>;
 
 /** How the app answers daprd for one delivery (HTTP pub/sub contract). */
 export type DeliveryStatus = "SUCCESS" | "RETRY" | "DROP";

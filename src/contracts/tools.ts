@@ -39,6 +39,8 @@ export const ToolManifest = z.object({
   risk: Risk,
   /** Which decisions an approver may take; default approve, modify, reject. */
   allowedDecisions: z.array(DecisionKind).min(1),
+  /** Who may decide on its calls, whatever policy says besides. */
+  approvers: z.object({ roles: z.array(z.string().min(1).max(100)).min(1).optional(), groups: z.array(z.string().min(1).max(100)).min(1).optional() }).optional(),
   /** The verdict where no policy rule matches. Nothing matching and no default means `ask`. */
   defaultVerdict: z.enum(["allow", "ask", "deny"]).optional(),
 });
@@ -69,6 +71,13 @@ export const ToolRequest = z.object({
   grant: z.string(),
 });
 export type ToolRequest = z.infer<typeof ToolRequest>;
+
+/** The session was deleted: its workspace may go. `proof` is a grant (GrantClaims) for `WORKSPACE_RELEASE`, with `deletedAtMs` as its digest. */
+export const WORKSPACE_RELEASED = "com.docket.workspace.released.v1";
+export const WorkspaceReleased = z.object({ tenant: z.string(), sessionId: z.string(), actorId: z.string(), deletedAtMs: z.number().int(), proof: z.string() });
+export type WorkspaceReleased = z.infer<typeof WorkspaceReleased>;
+/** What such a grant is for: no tool can be named so. */
+export const WORKSPACE_RELEASE = "workspace:release";
 
 /** Claims of a grant (issuer `docket/sessions`, audience `docket/tools`). Minted once per call; expires before the worker's records do. */
 export const GrantClaims = z.object({

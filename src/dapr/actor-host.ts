@@ -30,6 +30,7 @@ const PROOF_MS = 30_000;
 /** The actors that live in this process, each with the time of the sidecar's last call of it. */
 class ActiveActors {
   readonly #calledAtMs = new Map<string, number>();
+  get size(): number { return this.#calledAtMs.size; }
   has(actorId: string): boolean { return this.#calledAtMs.has(actorId); }
   add(actorId: string): void { this.#calledAtMs.set(actorId, Date.now()); }
   delete(actorId: string): void { this.#calledAtMs.delete(actorId); }
@@ -43,6 +44,8 @@ export interface ActorHost {
    * two hosts serve it for up to PROOF_MS, as they also do around any move (DESIGN 3): the fence of the commit decides.
    */
   livesHere(actorId: string): boolean;
+  /** How many actors live in this process. */
+  active(): number;
   stop(): Promise<void>;
 }
 
@@ -65,7 +68,7 @@ export async function startActorHost(options: ActorHostOptions): Promise<ActorHo
   await server.actor.registerActor(sessionActorClass(options, active));
   closeRoutes(app, logger);
   await server.start();
-  return { livesHere: (actorId) => active.isProven(actorId), stop: () => server.stop() };
+  return { livesHere: (actorId) => active.isProven(actorId), active: () => active.size, stop: () => server.stop() };
 }
 
 /** What the SDK says goes where our own lines go, one level down: its "info" is start-up chatter. */

@@ -3,7 +3,9 @@
  * it); anything else throws Problem `broker_unavailable`.
  *
  * The envelope is complete, so it goes out as a raw payload: daprd neither takes it apart nor puts its own trace into it
- * (DESIGN 7.7), and what reads it sees an ordinary CloudEvent (every e2e test reads such ones; no contract test pins it yet).
+ * (DESIGN 7.7), and what reads it sees the CloudEvent byte for byte.
+ *
+ * What goes together has no order among itself: daprd publishes it side by side. Who needs order waits for one publication before the next.
  *
  * B1 one request of a channel is on its way at a time; what comes meanwhile goes with the next one, together. Alone, nothing waits.
  * B2 a request that hangs does not hold up the channel: after HANGS_MS the next one starts beside it.
@@ -76,7 +78,7 @@ export class DaprBus {
     }));
     try {
       const reply = await this.sidecar.call("POST", `/v1.0-alpha1/publish/bulk/${component}/${topic}?metadata.rawPayload=true`, { body: JSON.stringify(entries), unavailable: "broker_unavailable" });
-      const failures = failuresOf(reply);
+      const failures = failuresOf(reply, batch.length);
       for (const [index, { envelope, done, failed }] of batch.entries()) {
         const failure = failures === "all" ? describeReply(reply) : failures.get(String(index));
         if (failure === undefined) done();
@@ -98,12 +100,13 @@ function takeBatch(waiting: Waiting[]): Waiting[] {
   return waiting.splice(0, beyond === -1 ? waiting.length : beyond);
 }
 
-/** Which entries of a batch failed; an answer that does not say counts for all of them. */
-function failuresOf(reply: SidecarReply): Map<string, string> | "all" {
+/** Which entries of a batch of `size` failed; a failure that names none of them counts for all: nothing is taken for published that may not be. */
+function failuresOf(reply: SidecarReply, size: number): Map<string, string> | "all" {
   if (reply.status === 204 || reply.status === 200) return new Map();
   try {
-    const { failedEntries } = JSON.parse(reply.text) as { failedEntries?: { entryId: string; error?: string }[] };
-    return failedEntries === undefined || failedEntries.length === 0 ? "all" : new Map(failedEntries.map(({ entryId, error }) => [entryId, error ?? "no reason given"]));
+    const { failedEntries = [] } = JSON.parse(reply.text) as { failedEntries?: { entryId: string; error?: string }[] };
+    const ours = failedEntries.filter(({ entryId }) => Number(entryId) < size);
+    return ours.length === 0 ? "all" : new Map(ours.map(({ entryId, error }) => [entryId, error ?? "no reason given"]));
   } catch {
     return "all";
   }

@@ -12,6 +12,9 @@ import { CHANNELS, DEAD_LETTER_TOPIC, type ChannelName } from "../contracts/chan
 import type { DeliveryStatus } from "../contracts/messages.js";
 import { faultPoint } from "../platform/faults.js";
 import { errorFields, type Logger } from "../platform/log.js";
+import type { LogLevelSwitch } from "../platform/log-level.js";
+import { count, measure } from "../platform/telemetry/metrics.js";
+import { logLevelRoutes } from "./log-level-route.js";
 
 const ANSWERS: Readonly<Record<DeliveryStatus, string>> = { SUCCESS: '{"status":"SUCCESS"}', RETRY: '{"status":"RETRY"}', DROP: '{"status":"DROP"}' };
 
@@ -25,6 +28,8 @@ export interface ListenerOptions {
   readonly appToken: string | undefined;
   readonly subscriptions: Partial<Record<ChannelName, DeliveryHandler>>;
   readonly logger: Logger;
+  /** Changed at run time by `PUT /log-level`. */
+  readonly logLevel?: LogLevelSwitch;
 }
 
 /** Far above what any handler takes: those say why they refuse. */
@@ -43,6 +48,7 @@ export function createListener(options: ListenerOptions): Express {
   app.disable("etag");
   app.get("/healthz", (_req, res) => { res.send("ok"); });
   app.use(tokenCheck(options.appToken));
+  if (options.logLevel !== undefined) logLevelRoutes(app, options.logLevel);
   app.get("/dapr/subscribe", (_req, res) => { res.json(subscriptionList(options.subscriptions)); });
   for (const [name, handler] of Object.entries(options.subscriptions)) {
     const last = name === "deadLetters";
@@ -133,12 +139,15 @@ function tooLarge(channel: string, lastPlace: DeliveryHandler | undefined, logge
 function deliver(channel: string, handler: DeliveryHandler, logger: Logger) {
   return async (req: Request, res: Response): Promise<void> => {
     let status: DeliveryStatus = "RETRY";
+    const began = performance.now();
     try {
       status = await handler(typeof req.body === "string" ? req.body : "");
     } catch (error) {
       // A failure of the way, not of the event: the broker keeps it (DESIGN 3).
       logger.warn({ channel, ...errorFields(error) }, "delivery failed, the broker will repeat it");
     }
+    count("docket.deliveries", 1, { channel, answer: status });
+    measure("docket.delivery.duration.seconds", (performance.now() - began) / 1000, { channel });
     faultPoint("before-ack");
     const answer = ANSWERS[status];
     res.writeHead(200, { "content-type": "application/json", "content-length": answer.length }).end(answer);

@@ -1,11 +1,11 @@
 /**
  * Owns: the session's keys in the state store (DESIGN 3): `session:<id>`, `journal:<id>:<rev 12 digits>`,
- * `seen:<id>:<key>`, `blob:…`. One transaction per turn. Structural adapter of the session host's `SessionStore`.
+ * `seen:<id>:<key>`, `blob:…`, `checkpoint:<id>` (where a shortened journal begins). One transaction per turn. Structural adapter of the session host's `SessionStore`.
  *
  * The document is upserted, the journal key of its revision create-only: two writers can never both commit it.
  */
 import { z } from "zod";
-import { blobKeysOf, JournalEntry } from "../contracts/journal.js";
+import { blobKeysOf, readEntry, type JournalEntry } from "../contracts/journal.js";
 import { Problem } from "../contracts/problems.js";
 import { faultPoint } from "../platform/faults.js";
 import type { DaprState, StateOperation } from "./state.js";
@@ -14,11 +14,12 @@ import type { DaprState, StateOperation } from "./state.js";
 const LEDGER_TTL_SECONDS = 37 * 24 * 3600;
 
 const ERASE_PAGE = 100;
-const MAX_DOCUMENT_BYTES = 64 * 1024;
+export const MAX_DOCUMENT_BYTES = 64 * 1024;
 
 const Refusal = z.object({ code: z.string(), message: z.string(), deadLetterId: z.string(), tries: z.number().int() });
-const StoredLedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional(), refusal: Refusal.optional() });
-interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string; readonly refusal?: z.infer<typeof Refusal> }
+const StoredCheckpoint = z.object({ rev: z.number().int() });
+const StoredLedgerRow = z.object({ rev: z.number().int(), runId: z.string().optional(), verdict: z.string().optional(), message: z.string().optional(), refusal: Refusal.optional() });
+interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string; readonly message?: string; readonly refusal?: z.infer<typeof Refusal> }
 
 export interface StoredTurn<State> {
   readonly actorId: string;
@@ -27,6 +28,7 @@ export interface StoredTurn<State> {
   readonly entry: JournalEntry;
   readonly ledger: readonly { readonly key: string; readonly row: LedgerRow }[];
   readonly blobs: readonly { readonly key: string; readonly text: string }[];
+  readonly checkpoint?: true;
 }
 
 export class DaprSessionStore<State> {
@@ -43,15 +45,20 @@ export class DaprSessionStore<State> {
     const found = await this.state.bulkGet(keys);
     return keys.flatMap((key) => {
       const item = found.get(key);
-      return item === undefined ? [] : [JournalEntry.parse(JSON.parse(item.value))];
+      return item === undefined ? [] : [readEntry(item.value)];
     });
+  }
+
+  async readCheckpoint(actorId: string): Promise<number | undefined> {
+    const item = await this.state.get(checkpointKey(actorId));
+    return item === undefined ? undefined : StoredCheckpoint.parse(JSON.parse(item.value)).rev;
   }
 
   async readLedger(actorId: string, key: string): Promise<LedgerRow | undefined> {
     const item = await this.state.get(ledgerKey(actorId, key));
     if (item === undefined) return undefined;
-    const { rev, runId, verdict, refusal } = StoredLedgerRow.parse(JSON.parse(item.value));
-    return { rev, ...(runId === undefined ? {} : { runId }), ...(verdict === undefined ? {} : { verdict }), ...(refusal === undefined ? {} : { refusal }) };
+    const { rev, runId, verdict, message, refusal } = StoredLedgerRow.parse(JSON.parse(item.value));
+    return { rev, ...(runId === undefined ? {} : { runId }), ...(verdict === undefined ? {} : { verdict }), ...(message === undefined ? {} : { message }), ...(refusal === undefined ? {} : { refusal }) };
   }
 
   async readBlob(key: string): Promise<string | undefined> {
@@ -69,6 +76,7 @@ export class DaprSessionStore<State> {
       { op: "put", key: `session:${turn.actorId}`, value: document, ...(turn.documentEtag === undefined ? {} : { etag: turn.documentEtag }) },
       ...turn.ledger.map(({ key, row }) => ledgerPut(turn.actorId, key, row)),
       ...turn.blobs.map(({ key, text }): StateOperation => ({ op: "put", key, value: JSON.stringify(text) })),
+      ...(turn.checkpoint === undefined ? [] : [{ op: "put" as const, key: checkpointKey(turn.actorId), value: JSON.stringify({ rev: turn.entry.rev }) }]),
     ];
     faultPoint("before-commit");
     const outcome = await this.state.transact(operations);
@@ -92,6 +100,8 @@ export class DaprSessionStore<State> {
 function ledgerPut(actorId: string, key: string, row: LedgerRow): StateOperation {
   return { op: "put", key: ledgerKey(actorId, key), value: JSON.stringify(row), createOnly: true, ttlSeconds: LEDGER_TTL_SECONDS };
 }
+
+function checkpointKey(actorId: string): string { return `checkpoint:${actorId}`; }
 
 function ledgerKey(actorId: string, key: string): string { return `seen:${actorId}:${key}`; }
 

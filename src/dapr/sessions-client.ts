@@ -3,6 +3,7 @@
  * can answer 200 with an empty body for a call that failed (DESIGN 7.10), so an answer without it is a failure.
  */
 import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
 import { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../contracts/api.js";
 import { SESSION_ACTOR_TYPE } from "../contracts/channels.js";
 import { Problem } from "../contracts/problems.js";
@@ -32,9 +33,12 @@ export async function callSession(sidecar: Sidecar, actorId: string, method: str
 /** A read takes milliseconds; one that hangs behind a moving actor is better asked again. */
 const READ_TIMEOUT_MS = 10_000;
 
-/** Reads of a session, as gateway and console need them. */
+/** A host that comes or goes takes its sidecar along for a moment: a read is asked again for so long, then it has failed. */
+const READ_PATIENCE_MS = 8_000;
+
+/** Reads of a session, as gateway and console need them. Throws Problem `actor_unavailable`. */
 export class SessionsClient {
-  constructor(private readonly sidecar: Sidecar) {}
+  constructor(private readonly sidecar: Sidecar, private readonly patienceMs = READ_PATIENCE_MS) {}
 
   async readSession(actorId: string): Promise<SessionView | undefined> {
     const answer = await this.#read(actorId, "readSession", {});
@@ -55,6 +59,18 @@ export class SessionsClient {
   }
 
   async #read(actorId: string, method: string, body: object): Promise<Record<string, unknown>> {
+    const giveUpAtMs = performance.now() + this.patienceMs;
+    for (let pauseMs = 50; ; pauseMs = Math.min(2 * pauseMs, 400)) {
+      try {
+        return await this.#readOnce(actorId, method, body);
+      } catch (error) {
+        if (!(error instanceof Problem) || !error.retryable || performance.now() + pauseMs > giveUpAtMs) throw error;
+        await sleep(pauseMs);
+      }
+    }
+  }
+
+  async #readOnce(actorId: string, method: string, body: object): Promise<Record<string, unknown>> {
     const answer = await callSession(this.sidecar, actorId, method, body, READ_TIMEOUT_MS);
     if (answer.ok !== true) throw new Problem("actor_unavailable", `${method} of session actor ${actorId} failed: ${String(answer.message)}`);
     return answer;

@@ -8,10 +8,11 @@ import type { ApiKeys } from "../platform/apikeys.js";
 import type { Clock } from "../platform/clock.js";
 import { createHttpApp, finishRoutes, rawBody } from "../platform/http.js";
 import { errorFields, type Logger } from "../platform/log.js";
+import { watch } from "../platform/telemetry/metrics.js";
 import type { GatewayConfig } from "./config.js";
 import type { AcceptDeps } from "./in/accept.js";
 import { cancelRoutes } from "./in/cancel.js";
-import { authenticated } from "./in/caller.js";
+import { authenticated, noteRefusals } from "./in/caller.js";
 import { eventRoutes } from "./in/events.js";
 import { webhookRoutes } from "./in/webhooks.js";
 import { perAddress, perPrincipal } from "./limits.js";
@@ -21,6 +22,7 @@ import { createAgentOf, readRoutes } from "./out/reads.js";
 import { StreamRoutes } from "./out/stream-route.js";
 import { Lanes } from "./lanes.js";
 import type { DeadLetters, Inbox, Router, Sessions, TaskPublisher } from "./ports.js";
+import type { RefusalBook } from "./refusals.js";
 import { Sweeper } from "./sweeper.js";
 
 export interface GatewayDeps {
@@ -29,6 +31,8 @@ export interface GatewayDeps {
   readonly sessions: Sessions;
   readonly route: Router;
   readonly deadLetters: DeadLetters;
+  /** Told of what is refused for want of rights. */
+  readonly refusals: Pick<RefusalBook, "note">;
   readonly apiKeys: Pick<ApiKeys, "authenticate">;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -52,6 +56,9 @@ export interface Gateway {
   stop(): Promise<void>;
 }
 
+/** Rows behind one reading of the inbox's age. */
+const LOOKED_AT = 50;
+
 const INDEX = {
   name: "docket gateway", documentation: "docs/edge.md",
   routes: [
@@ -70,6 +77,7 @@ export function createGateway(deps: GatewayDeps, config: GatewayConfig): Gateway
   const streams = new StreamRoutes({ sessions: deps.sessions, inbox: deps.inbox, feeds, clock: deps.clock, logger: deps.logger, config: config.stream });
   const sweeper = new Sweeper({ ...deps, lanes, config: config.sweep });
   const deliveries: DeliveryDeps = { inbox: deps.inbox, lanes, deadLetters: deps.deadLetters, feeds, clock: deps.clock, logger: deps.logger };
+  watch("docket.inbox.oldest.seconds", async () => [{ value: await oldestS(deps) }]);
   return {
     publicApp: publicApp(deps, config, { accept, streams }),
     handleResponse: (text) => handleResponse(deliveries, text),
@@ -85,6 +93,13 @@ export function createGateway(deps: GatewayDeps, config: GatewayConfig): Gateway
   };
 }
 
+/** Of the rows that are due the longest; 0 where none waits. */
+async function oldestS({ inbox, clock }: Pick<GatewayDeps, "inbox" | "clock">): Promise<number> {
+  const nowMs = clock.nowMs();
+  const rows = await inbox.due(Infinity, LOOKED_AT);
+  return (nowMs - Math.min(nowMs, ...rows.map(({ acceptedAtMs }) => acceptedAtMs))) / 1000;
+}
+
 /** Order matters: who calls is known before a byte of the body is read, and how often before it is worked on. */
 function publicApp(deps: GatewayDeps, config: GatewayConfig, parts: { accept: AcceptDeps; streams: StreamRoutes }): Express {
   const app = createHttpApp();
@@ -98,6 +113,7 @@ function publicApp(deps: GatewayDeps, config: GatewayConfig, parts: { accept: Ac
   app.use(cancelRoutes({ accept: parts.accept, sessions: deps.sessions }, body));
   app.use(readRoutes(deps));
   app.use(parts.streams.router);
+  app.use(noteRefusals(deps.logger, (refused) => { deps.refusals.note(refused); }));
   finishRoutes(app, deps.logger);
   return app;
 }

@@ -29,6 +29,7 @@ export class Lanes {
 
   /** Publishes the event if nothing of its session is on its way, else later. Resolves when it is published or has to wait; rejects with what `publish` says. */
   async enter(actorId: string, rowKey: string, publish: () => Promise<void>): Promise<void> {
+    if (this.has(actorId, rowKey)) return; // its sender has repeated it
     const lane = this.#lanes.get(actorId);
     if (lane !== undefined) {
       lane.push({ rowKey, publish, sinceMs: Infinity });
@@ -37,6 +38,9 @@ export class Lanes {
     this.#lanes.set(actorId, [{ rowKey, publish, sinceMs: this.deps.clock.nowMs() }]);
     await publish();
   }
+
+  /** Whether the event is on its way, or waits for that, in this process. */
+  has(actorId: string, rowKey: string): boolean { return this.#lanes.get(actorId)?.some((waiting) => waiting.rowKey === rowKey) === true; }
 
   /** The event needs no further publication: the one behind it goes. */
   leave(actorId: string, rowKey: string): void {

@@ -12,6 +12,7 @@ import { actorIdOf, DEFAULT_TENANT, eventKeyOf, sha256Hex } from "../contracts/i
 import type { DeadLetter } from "../contracts/messages.js";
 import type { Clock } from "../platform/clock.js";
 import { errorFields, type Logger } from "../platform/log.js";
+import { count } from "../platform/telemetry/metrics.js";
 import type { GatewayConfig } from "./config.js";
 import type { Lanes } from "./lanes.js";
 import type { DeadEvent, DeadLetters, Inbox, InboxRow, Sessions, TaskPublisher } from "./ports.js";
@@ -68,6 +69,7 @@ async function again(deps: SweepDeps, row: InboxRow): Promise<boolean> {
     return false;
   }
   await deps.publisher.publish(envelope);
+  count("docket.inbox.republished", 1);
   deps.logger.info({ rowKey: row.key, eventId: envelope.id, attempts: row.attempts + 1 }, "an event without receipt was published again");
   return true;
 }

@@ -6,7 +6,7 @@
 import { mkdirSync, writeFileSync } from "node:fs";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import { DiscardPolicy, JetStreamApiError, jetstreamManager, RetentionPolicy, StorageType, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
+import { DiscardPolicy, JetStreamApiError, jetstreamManager, PersistMode, RetentionPolicy, StorageType, type JetStreamManager, type StreamConfig } from "@nats-io/jetstream";
 import { connect, nanos, type NatsConnection } from "@nats-io/transport-node";
 import { CHANNELS, type Channel } from "../contracts/channels.js";
 import { messageOf } from "./errors.js";
@@ -45,11 +45,14 @@ export function streamNameOf(channel: Channel): string {
   return `DOCKET_${channel.component.toUpperCase().replaceAll("-", "_")}`;
 }
 
-/** A channel's stream. Competing channels are work queues: what is acked is gone, what is not acked is never dropped. */
-export function streamConfigOf(channel: Channel): Partial<StreamConfig> & { name: string; subjects: string[] } {
+/**
+ * A channel's stream. Competing channels are work queues: what is acked is gone, what is not acked is never dropped. A channel that may
+ * lose messages does not wait for the disk (`persist_mode`, NATS 2.12), where the server is the stack's own and so new enough.
+ */
+export function streamConfigOf(channel: Channel, { owned } = { owned: false }): Partial<StreamConfig> & { name: string; subjects: string[] } {
   const shared = { name: streamNameOf(channel), subjects: [channel.topic], num_replicas: 1, duplicate_window: nanos(DUPLICATE_WINDOW_MS) };
   if (channel.delivery === "broadcast") {
-    return { ...shared, storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old, max_age: nanos(300_000), max_bytes: 32 * MIB };
+    return { ...shared, storage: StorageType.File, retention: RetentionPolicy.Limits, discard: DiscardPolicy.Old, max_age: nanos(300_000), max_bytes: 32 * MIB, ...(owned ? { persist_mode: PersistMode.Async } : {}) };
   }
   return { ...shared, storage: StorageType.File, retention: RetentionPolicy.Workqueue, discard: DiscardPolicy.New, max_bytes: CHANNEL_BYTES };
 }
@@ -94,16 +97,24 @@ async function connectBefore(url: string, token: string, deadline: number): Prom
   }
 }
 
-async function ensureStream(manager: JetStreamManager, channel: Channel, update: boolean): Promise<void> {
-  const config = streamConfigOf(channel);
+async function ensureStream(manager: JetStreamManager, channel: Channel, owned: boolean): Promise<void> {
+  const config = streamConfigOf(channel, { owned });
+  const found = await foundStream(manager, config.name);
+  if (found !== undefined && !owned) return;
+  // How a stream is persisted cannot be changed. Only a broadcast channel's ever was, and losing what is in it is allowed.
+  const isOld = channel.delivery === "broadcast" && found !== undefined && found.persist_mode !== config.persist_mode;
+  if (isOld) await manager.streams.delete(config.name);
+  if (found === undefined || isOld) await manager.streams.add(config);
+  else await manager.streams.update(config.name, config);
+}
+
+async function foundStream(manager: JetStreamManager, name: string): Promise<StreamConfig | undefined> {
   try {
-    await manager.streams.info(config.name);
+    return (await manager.streams.info(name)).config;
   } catch (error) {
-    if (!(error instanceof JetStreamApiError)) throw error;
-    await manager.streams.add(config);
-    return;
+    if (error instanceof JetStreamApiError) return undefined;
+    throw error;
   }
-  if (update) await manager.streams.update(config.name, config);
 }
 
 /**

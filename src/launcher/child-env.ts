@@ -9,6 +9,7 @@ const OWNED_BY: readonly { readonly owner: AppId; readonly pattern: RegExp }[] =
   { owner: "sessions", pattern: /^(ANTHROPIC|OPENAI|NVIDIA|NIM|VLLM|OLLAMA|LLAMA|AZURE_OPENAI|GEMINI|MISTRAL|GROQ|TOGETHER|OPENROUTER)_|^DOCKET_MODEL|^DOCKET_SESSIONS_/ },
   { owner: "tools", pattern: /^DOCKET_(TOOLS?|SQL|HTTP)_/ },
   { owner: "gateway", pattern: /WEBHOOK.*SECRET/ },
+  { owner: "console", pattern: /^DOCKET_(OIDC_|KEY_SIGN_IN$|CONSOLE_DATABASE|NOTICE)/ },
 ];
 
 /** Only sidecars may know how to reach the broker and the stores: an app that could would walk round the scopes. */

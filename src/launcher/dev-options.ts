@@ -16,6 +16,7 @@ export const DEV_HELP = `npm run dev -- [options]     Starts Docket on this mach
   --ports <mode>        default | free: those of dapr.yaml, or any that are free
   --port <name=number>  one port, repeatable: gateway.public=7400 (also DOCKET_PORTS, comma-separated)
   --run-file <file>     default dapr.yaml
+  --mtls                sidecars, placement and scheduler use certificates of Dapr's sentry, as in a cluster
   --verbose             also show what sidecars, broker, placement and scheduler say
   --help
 
@@ -29,6 +30,7 @@ export interface DevOptions {
   readonly ports: "default" | "free";
   readonly portOverrides: PortMap;
   readonly runFile: string | undefined;
+  readonly mtls: boolean;
   readonly verbose: boolean;
   readonly help: boolean;
 }
@@ -47,6 +49,7 @@ export function parseDevOptions(args: readonly string[], env: NodeJS.ProcessEnv)
     ports: oneOf("--ports", values.ports ?? "default", ["default", "free"] as const),
     portOverrides: parsePortOverrides([env["DOCKET_PORTS"] ?? "", ...(values.port ?? [])]),
     runFile: values["run-file"],
+    mtls: values.mtls ?? false,
     verbose: values.verbose ?? false,
     help: values.help ?? false,
   };
@@ -64,6 +67,7 @@ function parse(args: readonly string[]) {
         ports: { type: "string" },
         port: { type: "string", multiple: true },
         "run-file": { type: "string" },
+        mtls: { type: "boolean" },
         verbose: { type: "boolean", short: "v" },
         help: { type: "boolean", short: "h" },
       },

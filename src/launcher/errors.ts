@@ -10,7 +10,8 @@ export type LauncherErrorCode =
   | "ALREADY_RUNNING"
   | "NOT_READY"
   | "CHILD_EXITED"
-  | "OPTION_INVALID";
+  | "OPTION_INVALID"
+  | "CLUSTER_REFUSED";
 
 /** An error meant for the person at the terminal: `message` says what failed and where, `hint` what to do next. */
 export class LauncherError extends Error {

@@ -15,7 +15,7 @@ import { identify, killGroupOnly, signalGroup, type ProcessIdentity } from "./pr
 
 export interface ProcessSpec {
   readonly name: string;
-  readonly kind: "broker" | "placement" | "scheduler" | "daprd" | "app";
+  readonly kind: "broker" | "sentry" | "placement" | "scheduler" | "daprd" | "app";
   readonly command: string;
   readonly args: readonly string[];
   readonly cwd: string;

@@ -6,9 +6,10 @@
 import { join } from "node:path";
 import { APPS, type AppId } from "../contracts/channels.js";
 import { appBaseEnv, sidecarBaseEnv, withoutSidecarOnly } from "./child-env.js";
-import { daprdArgs, placementArgs, portOf, schedulerArgs } from "./commands.js";
+import { daprdArgs, placementArgs, portOf, schedulerArgs, sentryArgs } from "./commands.js";
 import { LauncherError } from "./errors.js";
 import type { ProcessSpec } from "./managed-process.js";
+import type { MtlsSetup } from "./mtls.js";
 import { infraPortWishes, type PortMap } from "./ports.js";
 import { componentEnv, startsOwnBroker, type ProfileName } from "./profiles.js";
 import type { RunFile, RunFileApp } from "./run-file.js";
@@ -43,6 +44,8 @@ export interface PlanInputs {
   readonly tokens: Readonly<Record<string, InstanceTokens>>;
   readonly extraEnv: Readonly<Record<string, Readonly<Record<string, string>>>>;
   readonly commands: Readonly<Partial<Record<AppId, readonly string[]>>>;
+  /** Undefined: plain connections between sidecars, all on loopback. */
+  readonly mtls: MtlsSetup | undefined;
   readonly sidecarLogLevel: string;
   readonly env: NodeJS.ProcessEnv;
 }
@@ -62,8 +65,8 @@ export function chooseInstances(runFile: RunFile, only: readonly string[], repli
 }
 
 /** The port each part would like: run file for the first copy of an app, fixed ones for the infrastructure. */
-export function portWishes(instances: readonly Instance[]): Record<string, number | undefined> {
-  const wishes: Record<string, number | undefined> = { ...infraPortWishes() };
+export function portWishes(instances: readonly Instance[], mtls = false): Record<string, number | undefined> {
+  const wishes: Record<string, number | undefined> = { ...infraPortWishes(mtls) };
   for (const { name, appId, app } of instances) {
     const first = name === appId;
     for (const [kind, port] of Object.entries(app.ports)) wishes[`${name}.${kind}`] = first ? (port as number | undefined) : undefined;
@@ -80,11 +83,12 @@ export function planProcesses(inputs: PlanInputs): ProcessSpec[] {
 
 function infraSpecs(inputs: PlanInputs): ProcessSpec[] {
   const base = { cwd: inputs.dataDir, env: { ...sidecarBaseEnv(inputs.env), DAPR_HOST_IP: "127.0.0.1" } };
-  const spec = (name: "broker" | "placement" | "scheduler", command: string, args: string[]): ProcessSpec => ({ ...base, name, kind: name, command, args, logFile: logFile(inputs, name) });
+  const spec = (name: "broker" | "sentry" | "placement" | "scheduler", command: string, args: string[]): ProcessSpec => ({ ...base, name, kind: name, command, args, logFile: logFile(inputs, name) });
   return [
     ...(startsOwnBroker(inputs.profile) && inputs.natsServer !== undefined ? [spec("broker", inputs.natsServer, ["-c", inputs.brokerConfig])] : []),
-    spec("placement", inputs.dapr.placement, placementArgs(inputs.ports)),
-    spec("scheduler", inputs.dapr.scheduler, schedulerArgs(inputs.ports, inputs.dataDir, inputs.dapr.version)),
+    ...(inputs.mtls === undefined ? [] : [spec("sentry", inputs.mtls.sentry, sentryArgs(inputs.ports, inputs.mtls.credentialsDir))]),
+    spec("placement", inputs.dapr.placement, placementArgs(inputs.ports, inputs.mtls)),
+    spec("scheduler", inputs.dapr.scheduler, schedulerArgs(inputs.ports, inputs.dataDir, inputs.dapr.version, inputs.mtls)),
   ];
 }
 
@@ -110,9 +114,10 @@ function sidecarSpec(inputs: PlanInputs, instance: Instance): ProcessSpec {
       configFile: instance.app.configFile,
       flags: instance.app.daprdFlags,
       logLevel: instance.app.logLevel ?? inputs.sidecarLogLevel,
+      mtls: inputs.mtls,
     }),
     cwd: instance.app.dir,
-    env: { ...sidecarBaseEnv(inputs.env), DAPR_HOST_IP: "127.0.0.1", ...components, ...tokenEnv(inputs, instance) },
+    env: { ...sidecarBaseEnv(inputs.env), DAPR_HOST_IP: "127.0.0.1", ...components, ...tokenEnv(inputs, instance), ...(inputs.mtls === undefined ? {} : { DAPR_TRUST_ANCHORS: inputs.mtls.trustAnchors }) },
     logFile: logFile(inputs, name),
   };
 }
@@ -134,6 +139,7 @@ function appSettings(inputs: PlanInputs, instance: Instance): Record<string, str
   const { ports, secrets } = inputs;
   const publicPort = ports[`${instance.name}.public`];
   const consolePort = ports["console.public"];
+  const metricsPort = inputs.env["DOCKET_METRICS_PORT"];
   return {
     ...tokenEnv(inputs, instance),
     APP_ID: instance.appId,
@@ -144,6 +150,7 @@ function appSettings(inputs: PlanInputs, instance: Instance): Record<string, str
     DOCKET_DATA_DIR: inputs.dataDir,
     DOCKET_KEYS_DIR: secrets.keysDir,
     ...(publicPort === undefined ? {} : { DOCKET_PUBLIC_PORT: String(publicPort) }),
+    ...(metricsPort === undefined || metricsPort === "" ? {} : { DOCKET_METRICS_PORT: String(Number(metricsPort) + inputs.instances.indexOf(instance)) }),
     ...(consolePort === undefined ? {} : { DOCKET_CONSOLE_URL: `http://127.0.0.1:${consolePort}` }),
     ...(instance.appId === "sessions" ? { DOCKET_SESSIONS_ACTOR_KEY: secrets.sessionsActorKey } : {}),
   };

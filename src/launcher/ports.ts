@@ -34,9 +34,12 @@ export interface PortRequest {
   readonly overrides: PortMap;
 }
 
+/** Those of sentry, where sidecars use mutual TLS. */
+const SENTRY_PORTS: PortMap = { sentry: 7325, "sentry.health": 7326 };
+
 /** The wishes for the infrastructure processes. */
-export function infraPortWishes(): PortMap {
-  return INFRA_PORTS;
+export function infraPortWishes(mtls: boolean): PortMap {
+  return mtls ? { ...INFRA_PORTS, ...SENTRY_PORTS } : INFRA_PORTS;
 }
 
 /** Settles every wish. Does not check that wished ports are free: see checkPortsFree. */

@@ -23,13 +23,13 @@ export interface Check {
   readonly fix: string;
 }
 
-/** Checks of placement and scheduler. */
+/** Checks of placement and scheduler, and of sentry where there is one. */
 export function controlPlaneChecks(ports: PortMap): Check[] {
-  return (["placement", "scheduler"] as const).map((name) => ({
+  return ["sentry", "placement", "scheduler"].filter((name) => ports[`${name}.health`] !== undefined).map((name) => ({
     label: name,
     process: name,
     probe: () => answersOk(ports[`${name}.health`] ?? 0, "/healthz"),
-    fix: `Look into its log. A broken data folder is cured by removing the folder "${name}" in the data directory.`,
+    fix: `Look into its log. A broken data folder is cured by removing the folder "${name === "sentry" ? "mtls" : name}" in the data directory.`,
   }));
 }
 

@@ -6,6 +6,7 @@ import { writeBrokerConfig, type StreamServer } from "./broker.js";
 import { readComponents, type ComponentFile } from "./components.js";
 import { checkExternals } from "./externals.js";
 import type { ExitInfo, ProcessSpec } from "./managed-process.js";
+import { prepareMtls } from "./mtls.js";
 import { OrphanGuard } from "./orphan-guard.js";
 import { chooseInstances, planProcesses, portWishes, type Instance, type InstanceTokens } from "./plan.js";
 import { checkPortsFree, choosePorts, type PortMap } from "./ports.js";
@@ -26,6 +27,9 @@ export interface StackOptions {
   readonly runFile?: string;
   /** Component files of another place than components/<profile>. */
   readonly resources?: string;
+  /** Sidecars, placement and scheduler know each other by certificates from sentry, as in a cluster. */
+  readonly mtls?: boolean;
+  readonly gatewayReplicas?: number;
   readonly sessionsReplicas?: number;
   readonly toolsReplicas?: number;
   /** App ids to start; empty or missing means all. */
@@ -73,22 +77,24 @@ export async function prepareStack(options: StackOptions): Promise<Blueprint> {
   const resources = options.resources ?? join(root, "components", options.profile);
 
   const runFile = readRunFile(options.runFile ?? join(root, "dapr.yaml"));
-  const instances = chooseInstances(runFile, options.only ?? [], { sessions: options.sessionsReplicas ?? 1, tools: options.toolsReplicas ?? 1 });
+  const instances = chooseInstances(runFile, options.only ?? [], { gateway: options.gatewayReplicas ?? 1, sessions: options.sessionsReplicas ?? 1, tools: options.toolsReplicas ?? 1 });
   const components = readComponents(resources);
   mkdirSync(dataDir, { recursive: true, mode: 0o700 });
   const left = await OrphanGuard.cleanUpLeftovers(dataDir);
   if (left > 0) report(`Ended ${left} process(es) that an earlier start had left behind.`);
 
-  const ports = await choosePorts({ wishes: portWishes(instances), mode: options.ports, overrides: options.portOverrides ?? {} });
+  const ports = await choosePorts({ wishes: portWishes(instances, options.mtls), mode: options.ports, overrides: options.portOverrides ?? {} });
   await checkPortsFree(usedPorts(ports, options.profile));
   await checkExternals(options.profile, env);
   const dapr = await locateDapr({ root, report, env });
   const natsServer = startsOwnBroker(options.profile) ? await locateNats({ root, report, env }) : undefined;
 
+  const mtls = options.mtls === true ? await prepareMtls({ root, report, env, dataDir, ports }) : undefined;
+
   const secrets = await ensureDataSecrets(dataDir);
   const tokens = Object.fromEntries(instances.map(({ name }) => [name, { daprApiToken: randomToken(), appApiToken: randomToken() }]));
   const specs = planProcesses({
-    root, dataDir, profile: options.profile, resources, instances, ports, dapr, natsServer, secrets, tokens, env,
+    root, dataDir, profile: options.profile, resources, instances, ports, dapr, natsServer, secrets, tokens, mtls, env,
     brokerConfig: writeBrokerConfig(dataDir, ports["broker"] ?? 0, secrets.brokerToken),
     extraEnv: options.extraEnv ?? {},
     commands: options.commands ?? {},

@@ -5,9 +5,12 @@
  *
  *   L1 every part keeps its ports, tokens and data folder for the life of the stack: whatever was killed can be started again.
  *   L2 no child outlives the launcher (orphan-guard.ts).
- *   L3 an exit that nobody asked for is reported exactly once; with `onExit: "stop"` it ends the whole stack.
+ *   L3 a scheduler that runs and takes no reminders is started again (deaf-scheduler.ts).
+ *   L4 an exit that nobody asked for is reported exactly once; with `onExit: "stop"` it ends the whole stack.
  */
 import { mkdirSync, readFileSync, rmSync } from "node:fs";
+import { deafScheduler } from "./deaf-scheduler.js";
+import { earlyCalls } from "./early-call.js";
 import { LauncherError } from "./errors.js";
 import { prepareStreams } from "./broker.js";
 import { ManagedProcess, type ExitInfo } from "./managed-process.js";
@@ -21,8 +24,8 @@ import { prepareStack, type Blueprint, type StackOptions } from "./stack-options
 export type { StackOptions } from "./stack-options.js";
 
 /** Sidecars go before the apps they speak to, infrastructure last. */
-const STOP_ORDER = [["daprd"], ["app"], ["scheduler", "placement"], ["broker"]] as const;
-const START_ORDER = [["broker"], ["placement", "scheduler"], ["daprd", "app"]] as const;
+const STOP_ORDER = [["daprd"], ["app"], ["scheduler", "placement"], ["sentry"], ["broker"]] as const;
+const START_ORDER = [["broker"], ["sentry"], ["placement", "scheduler"], ["daprd", "app"]] as const;
 
 /** Starts a stack and returns it when every part is ready; on failure everything started is stopped again. */
 export async function startStack(options: StackOptions): Promise<Stack> {
@@ -50,6 +53,7 @@ export class Stack {
   private readonly listeners = new Set<(name: string, line: string) => void>();
   private finish: (value: { exit: ExitInfo | undefined }) => void = () => undefined;
   private stopping: Promise<void> | undefined;
+  private readonly shouldStartAgain = earlyCalls();
 
   constructor(
     private readonly options: StackOptions,
@@ -61,11 +65,17 @@ export class Stack {
     this.done = new Promise((resolve) => {
       this.finish = resolve;
     });
+    const hearScheduler = deafScheduler(() => {
+      options.report?.("the scheduler runs and takes or fires no reminders (it stood still for longer than its lease, or has locked itself up): it is started again");
+      void this.restart("scheduler").catch((error: unknown) => { options.report?.(`the scheduler could not be started again: ${String(error)}`); });
+    });
+    const hosts = new Set(blueprint.instances.filter(({ appId }) => appId === "sessions").map(({ name }) => name));
     this.processes = new Map(
       blueprint.specs.map((spec) => [
         spec.name,
         new ManagedProcess(spec, {
           onLine: (name, line) => {
+            if ((spec.kind === "scheduler" || hosts.has(name)) && this.stopping === undefined) hearScheduler(line);
             for (const listener of this.listeners) listener(name, line);
           },
           onExit: (exit) => {
@@ -200,6 +210,11 @@ export class Stack {
 
   private takeExit(exit: ExitInfo): void {
     if (!exit.unexpected || this.stopping) return;
+    if (this.process(exit.name).spec.kind === "daprd" && this.shouldStartAgain(this.logs(exit.name))) {
+      this.options.report?.(`${exit.name} died of an actor call that came before it was ready: it is started again`);
+      void this.start(exit.name).catch((error: unknown) => { this.options.report?.(`${exit.name} could not be started again: ${String(error)}`); });
+      return;
+    }
     this.options.onUnexpectedExit?.(exit, this.logs(exit.name));
     if (this.options.onExit === "stop") this.stopping = this.stopEverything(exit);
   }

@@ -1,7 +1,7 @@
 /** Owns: reading what is installed: agents, tool manifests, policy, models. Composition only; all faults end the boot. */
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { loadAgents, loadManifests } from "../agent/loader.js";
+import { loadAgents, loadKeptVersions, loadManifests } from "../agent/loader.js";
 import type { RateLedger } from "../model/limits.js";
 import { createModels, type Models } from "../model/registry.js";
 import { loadScripts } from "../model/script-folder.js";
@@ -27,6 +27,7 @@ export async function loadCatalog(config: Config): Promise<Catalog> {
   const names = new Map(agents.map((agent) => [agent.name, agent]));
   return {
     agents: names,
+    kept: await loadKeptVersions(config.agentsDir, agents),
     manifests: new Map(tools.map((tool) => [tool.name, tool])),
     policy: compilePolicy(readPolicies(config.policiesDir)),
     defaultModel: defaultModelOf(config),
@@ -45,6 +46,6 @@ export function loadModels(config: Config, catalog: Catalog, options: { logger: 
     ...(options.ledger === undefined ? {} : { ledger: options.ledger }),
     onWarning: (message) => { options.logger.warn(message); },
   });
-  for (const agent of catalog.agents.values()) models.resolve(agent.model ?? catalog.defaultModel);
+  for (const agent of [...catalog.agents.values(), ...catalog.kept ?? []]) models.resolve(agent.model ?? catalog.defaultModel);
   return models;
 }

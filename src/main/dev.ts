@@ -2,6 +2,7 @@
  * Owns: `npm run dev`: one stack in the foreground. Exit code 0 after Ctrl-C, 1 when a part died or the start failed,
  * 2 for a wrong option.
  */
+import { basename } from "node:path";
 import pc from "picocolors";
 import { DEV_HELP, parseDevOptions, type DevOptions } from "../launcher/dev-options.js";
 import { LauncherError, messageOf } from "../launcher/errors.js";
@@ -53,6 +54,7 @@ function stackOptions(options: DevOptions): StackOptions {
     portOverrides: options.portOverrides,
     only: options.only,
     sessionsReplicas: options.sessionsReplicas,
+    mtls: options.mtls,
     onExit: "stop",
     ...(options.runFile === undefined ? {} : { runFile: options.runFile }),
     onLine: (name, line) => {
@@ -88,6 +90,7 @@ function readyBlock(stack: Stack, options: DevOptions): string {
   ].filter((row): row is [string, string] => row[1] !== undefined);
   const open = consoleUrl === undefined || stack.env["DOCKET_API_KEY_FILE"] === undefined ? [] : [`Open ${consoleUrl} in a browser and sign in with the key in ${stack.env["DOCKET_API_KEY_FILE"]}`, ""];
   const commands = [
+    ...(basename(stack.dataDir) === ".docket" ? [] : [`export DOCKET_DATA_DIR=${stack.dataDir}`]),
     'npx docket session send demo "refund 1200 cents of order 1001"',
     "npx docket approval list            # it waits for you: npx docket approval approve <ID>",
     "npx docket session tail demo        # the whole story, live",

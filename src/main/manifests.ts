@@ -7,7 +7,7 @@ import { mkdirSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 import type { AgentDefinition } from "../agent/definition.js";
-import { checkManifests, loadAgents, loadTools, type ManifestFile } from "../agent/loader.js";
+import { checkManifests, loadAgents, loadKeptVersions, loadTools, type ManifestFile } from "../agent/loader.js";
 import { Problem } from "../contracts/problems.js";
 import { didYouMean } from "../contracts/suggest.js";
 import { loadScripts } from "../model/script-folder.js";
@@ -19,7 +19,7 @@ export async function writeManifests(agentsDir: string, outFile: string): Promis
   const tools = await loadTools([agentsDir], builtinTools());
   const file: ManifestFile = {
     tools: [...tools.values()].map((tool) => tool.manifest).sort((a, b) => (a.name < b.name ? -1 : 1)),
-    agents: agents.map(({ name, version, tools: names }) => ({ name, version, tools: [...names] })),
+    agents: [...agents, ...await loadKeptVersions(agentsDir, agents)].map(({ name, version, tools: names }) => ({ name, version, tools: [...names] })),
   };
   checkManifests(file);
   mkdirSync(dirname(outFile), { recursive: true });

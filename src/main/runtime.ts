@@ -1,9 +1,9 @@
 /**
  * Owns: finding or building the runtime ahead of time (scripts/test.mjs), so that no test's time limit pays for the build.
- * `kfake` as argument: the stand-in for Kafka too, which only the matrix layer needs.
+ * As arguments what only some layers need: `kfake` (matrix), `jaeger` (telemetry), `kustomize`, `sentry` (mTLS), `cluster` (Kubernetes API server, Dapr's control plane).
  */
 import { LauncherError, messageOf } from "../launcher/errors.js";
-import { locateDapr, locateKfake, locateNats } from "../launcher/runtime/locate.js";
+import { locateCluster, locateDapr, locateKustomize, locateNats, locateSentry, locateTestServer } from "../launcher/runtime/locate.js";
 
 async function main(): Promise<void> {
   const report = (line: string): void => {
@@ -12,7 +12,10 @@ async function main(): Promise<void> {
   const options = { root: process.cwd(), report };
   const dapr = await locateDapr(options);
   const nats = await locateNats(options);
-  if (process.argv.includes("kfake")) report(`Kafka stand-in: ${await locateKfake(options)}`);
+  for (const name of ["kfake", "jaeger"] as const) if (process.argv.includes(name)) report(`${name}: ${await locateTestServer(name, options)}`);
+  if (process.argv.includes("kustomize")) report(`Manifests: ${await locateKustomize(options)}`);
+  if (process.argv.includes("sentry")) report(`Sentry: ${await locateSentry(options)}`);
+  if (process.argv.includes("cluster")) report(`Kubernetes API server: ${(await locateCluster(options)).apiserver}`);
   report(`Runtime: Dapr ${dapr.version}, ${dapr.source}; broker ${nats}`);
 }
 

@@ -5,10 +5,13 @@ import { hostname } from "node:os";
 import { join } from "node:path";
 import { z } from "zod";
 import { STATE_STORES } from "../contracts/channels.js";
+import { parseEnvelope } from "../contracts/cloudevent.js";
 import { Problem } from "../contracts/problems.js";
+import { upcastDocument } from "../contracts/stored-version.js";
 import { startActorHost, type ActorHost } from "../dapr/actor-host.js";
 import { DaprBus } from "../dapr/bus.js";
 import { changeDocument } from "../dapr/cas-document.js";
+import { DaprEchoes } from "../dapr/echoes.js";
 import { probeFencing } from "../dapr/fencing.js";
 import { DaprHeartbeats } from "../dapr/heartbeat.js";
 import { createListener } from "../dapr/listener.js";
@@ -17,6 +20,7 @@ import { DaprSessionStore } from "../dapr/session-store.js";
 import { callSession } from "../dapr/sessions-client.js";
 import { DaprState } from "../dapr/state.js";
 import { settleBucket, takeFromBucket, type BucketDocument, type RateLimits } from "../model/bucket.js";
+import { watchLimits } from "../model/limited.js";
 import type { RateLedger } from "../model/limits.js";
 import { systemClock } from "../platform/clock.js";
 import { keysDirOf, required, type Config  } from "../platform/config.js";
@@ -25,19 +29,22 @@ import { runApp } from "../platform/lifecycle.js";
 import { signGrant, verifyDecision, verifyResult } from "../platform/signing.js";
 import type { SessionState } from "../session/core/state.js";
 import { actorMethods } from "../session/host/actor-methods.js";
+import { Canary } from "../session/host/canary.js";
 import { Deliveries, type SessionChannel, type Target } from "../session/host/deliveries.js";
 import { reach } from "../session/host/reach.js";
 import { Refusals } from "../session/host/refusals.js";
+import type { Bus } from "../session/host/ports.js";
 import { Router } from "../session/host/router.js";
 import { SessionService } from "../session/host/service.js";
 import { loadCatalog, loadModels } from "./catalog.js";
-import { sidecarOf } from "./sidecar-parts.js";
+import { reporterOf } from "./reporting.js";
+import { besideReceipts, letterBoxOf, sidecarOf, untilReady } from "./sidecar-parts.js";
 
 /** Together below the broker's ack window (10 s), so that a delivery ends before it is repeated (DESIGN 7.2). */
 const REACH_TIMEOUT_MS = 3_000;
 const DELIVER_TIMEOUT_MS = 6_000;
 
-await runApp("sessions", async ({ config, logger, onStop }) => {
+await runApp("sessions", async ({ config, logger, logLevel, onStop }) => {
   const sidecar = sidecarOf(config);
   onStop("sidecar client", { stop: () => sidecar.close() });
   const state = new DaprState(sidecar, STATE_STORES.sessions);
@@ -45,17 +52,22 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
   const heartbeats = new DaprHeartbeats(state, host, systemClock, logger);
   const catalog = await loadCatalog(config);
   const models = loadModels(config, catalog, { logger, ledger: rateLedger(state, limitsOf(config)) });
+  const { resolve: resolveModel, limited } = watchLimits((name) => models.resolve(name), () => systemClock.nowMs());
   const keysDir = keysDirOf(config);
   const signer = await loadSigner(keysDir, "sessions");
   const trust = await loadTrust(keysDir);
-  const bus = new DaprBus(sidecar);
-  const store = new DaprSessionStore<SessionState>(state, upcast);
+  const dapr = new DaprBus(sidecar);
+  const store = new DaprSessionStore<SessionState>(state, (document) => upcastDocument(document) as unknown as SessionState);
+  const letters = letterBoxOf(dapr, state, logger);
+  const bus: Bus = { publish: (channel, envelope) => (channel === "deadLetters" ? letters.post(envelope) : dapr.publish(channel, envelope)) };
+  const reminders = new DaprReminders(sidecar);
+  const canary = new Canary({ host, reminders, echoes: new DaprEchoes(state), logger });
   const service = new SessionService({
-    host, store, bus, reminders: new DaprReminders(sidecar), heartbeats,
+    host, store, bus, reminders, heartbeats,
     grantSigner: { sign: (claims) => signGrant(signer, claims) },
     decisions: { verify: (jws, nowMs) => verifyDecision(trust, jws, nowMs) },
     results: { verify: (jws, nowMs) => verifyResult(trust, jws, nowMs) },
-    catalog, resolveModel: (name) => models.resolve(name), clock: systemClock, random: Math.random, logger,
+    catalog, resolveModel, clock: systemClock, random: Math.random, logger,
   });
   onStop("session service", service);
   const actorKey = config.sessionsActorKey ?? actorKeyFrom(config.dataDir);
@@ -74,21 +86,30 @@ await runApp("sessions", async ({ config, logger, onStop }) => {
   });
   const listenOn = { host: config.appHost, port: required(config, "appPort") };
   const app = createListener({
-    ...listenOn, appToken: config.appApiToken, logger,
+    ...listenOn, appToken: config.appApiToken, logger, logLevel,
     subscriptions: {
-      tasks: (text) => router.handle("tasks", text),
+      // The console may speak to session hosts only: they hand on what is for others.
+      tasks: besideReceipts(({ app: keeper, deadLetterId }, text) => (keeper === "sessions" ? letters.received(deadLetterId) : dapr.publish(keeper === "gateway" ? "responses" : "toolRequests", parseEnvelope(text))), (text) => router.handle("tasks", text)),
       toolResults: (text) => router.handle("toolResults", text),
       approvalsResolved: (text) => router.handle("approvalsResolved", text),
     },
   });
   here.actors = await startActorHost({
     app, ...listenOn, daprHttpPort: config.daprHttpPort, logger, methods,
-    onReminder: (actorId, data) => service.onReminder(actorId, data),
+    onReminder: async (actorId, data) => { if (!await canary.heard(data)) await service.onReminder(actorId, data); },
   });
   onStop("actor host", here.actors);
-  await probeFencing(state, STATE_STORES.sessions, config.allowUnsafeStore);
-  await heartbeats.start();
+  await untilReady(() => probeFencing(state, STATE_STORES.sessions, config.allowUnsafeStore));
+  letters.start();
+  onStop("letter box", letters);
+  await untilReady(() => heartbeats.start());
   onStop("heartbeat", heartbeats);
+  const offers = [...catalog.agents.values()].map(({ name, version, tools }) => ({ name, version, tools: [...tools] }));
+  const reporter = reporterOf({ app: "sessions", instance: host, sidecar, bus: dapr, stores: [STATE_STORES.sessions], logger }, () => ({ agents: offers, policy: catalog.policy.version, limited: limited(), actors: here.actors?.active() ?? 0 }));
+  reporter.start();
+  onStop("reports", reporter);
+  canary.start();
+  onStop("canary", canary);
   logger.info({ host, agents: [...catalog.agents.keys()], policy: catalog.policy.version, model: catalog.defaultModel }, "sessions ready");
 });
 
@@ -122,11 +143,4 @@ function rateLedger(state: DaprState, limits: RateLimits): RateLedger {
       write: document === undefined ? undefined : settleBucket(document, unusedTokens, limits), result: undefined,
     })); },
   };
-}
-
-/** A stored document as this version reads it (I12). Version 1 is the only one so far. Of a newer one no event is at fault: it waits for a host that can read it. */
-function upcast(document: unknown): SessionState {
-  const version = (document as { v?: unknown } | null)?.v;
-  if (version !== 1) throw new Problem("store_unavailable", `a session document has version ${String(version)}; this build reads version 1`, { hint: "a newer Docket wrote it: run that version, or a newer one" });
-  return document as SessionState;
 }

@@ -43,8 +43,10 @@ export function modelErrorOf(thrown: unknown, failure: ProviderFailure | undefin
   const retryAfterMs = retryAfterMsOf(failure.headers, Date.now());
   const status = failure.status === undefined ? "inside the stream" : `with ${failure.status}`;
   return new ModelError(kindOf(failure), `${who} answered ${status}${failure.type === undefined ? "" : ` (${failure.type})`}: ${redact(failure.message, at.apiKey)}`,
-    { ...rest, ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
+    { ...rest, limited: isLimit(failure), ...(retryAfterMs === undefined ? {} : { retryAfterMs }) });
 }
+
+function isLimit({ status, type }: ProviderFailure): boolean { return status === 429 || status === 529 || type === "rate_limit_error" || type === "overloaded_error"; }
 
 function kindOf(failure: ProviderFailure): "transient" | "permanent" {
   if (NEEDS_A_PERSON.test(`${failure.code ?? ""} ${failure.type ?? ""}`)) return "permanent";

@@ -71,7 +71,7 @@ export class LimitedModel implements Model {
       throw new ModelError("not_sent", `the rate ledger does not answer for ${this.#options.key}: ${String(cause)}`, { retryAfterMs: LEDGER_RETRY_MS, cause });
     }
     if (!result.ok) {
-      throw new ModelError("not_sent", `the rate limit of ${this.#options.key} is used up; room in ${result.retryAfterMs} ms`, { retryAfterMs: result.retryAfterMs });
+      throw new ModelError("not_sent", `the rate limit of ${this.#options.key} is used up; room in ${result.retryAfterMs} ms`, { retryAfterMs: result.retryAfterMs, limited: true });
     }
     return result.tokens;
   }

@@ -45,13 +45,16 @@ export class ModelError extends Error {
   readonly partialText: string;
   /** What was used up to the failure, where the provider had said. */
   readonly usage: Usage | undefined;
-  constructor(kind: "transient" | "permanent" | "aborted" | "not_sent", message: string, options: { retryAfterMs?: number; partialText?: string; usage?: Usage; cause?: unknown } = {}) {
+  /** There was no room: the provider said 429 or 529, or our own limit is used up. */
+  readonly limited: boolean;
+  constructor(kind: "transient" | "permanent" | "aborted" | "not_sent", message: string, options: { retryAfterMs?: number; partialText?: string; usage?: Usage; limited?: boolean; cause?: unknown } = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = "ModelError";
     this.kind = kind;
     this.retryAfterMs = options.retryAfterMs;
     this.partialText = options.partialText ?? "";
     this.usage = options.usage;
+    this.limited = options.limited === true;
   }
 }
 

@@ -4,7 +4,7 @@
  * Not here: which scope a route asks for.
  */
 import { createHash, randomBytes, timingSafeEqual } from "node:crypto";
-import { chmod, readFile, writeFile } from "node:fs/promises";
+import { readFile, rename, writeFile } from "node:fs/promises";
 import { z } from "zod";
 import { Principal } from "../contracts/cloudevent.js";
 import { Tenant } from "../contracts/ids.js";
@@ -23,6 +23,9 @@ export const ApiKeyRecord = z.strictObject({
   roles: Principal.shape.roles,
   scopes: z.array(Scope).max(50),
   expiresAt: z.iso.datetime({ offset: true }).optional(),
+  createdAt: z.iso.datetime({ offset: true }).optional(),
+  /** What the key is for. */
+  note: z.string().max(200).optional(),
 });
 export type ApiKeyRecord = z.infer<typeof ApiKeyRecord>;
 
@@ -40,9 +43,15 @@ export interface ApiKeys {
   authenticate(header: string | undefined): Authenticated;
   /** Whom a key stands for that was authenticated before; undefined once it is revoked or has expired. */
   recall(keyId: string): Authenticated | undefined;
+  /** Whether a key of `npm run dev` is among them. */
+  development(): boolean;
   /** Puts other records in place (a file was changed). */
   replace(records: readonly ApiKeyRecord[]): void;
 }
+
+/** Whom the key of `npm run dev` stands for. */
+export const DEV_PRINCIPAL = "dev-operator";
+export function isDevelopmentKey(record: ApiKeyRecord): boolean { return record.principalId === DEV_PRINCIPAL; }
 
 export function createApiKeys(initial: readonly ApiKeyRecord[], clock: Clock = systemClock): ApiKeys {
   let byId = new Map(initial.map((record) => [record.id, record]));
@@ -59,6 +68,7 @@ export function createApiKeys(initial: readonly ApiKeyRecord[], clock: Clock = s
       if (hasExpired(caller, clock)) throw refused("the API key has expired");
       return caller;
     },
+    development: () => [...byId.values()].some(isDevelopmentKey),
     recall: (keyId) => {
       const record = byId.get(keyId);
       const caller = record === undefined ? undefined : standsFor(record);
@@ -90,6 +100,8 @@ export interface NewApiKey {
   readonly roles?: readonly string[];
   readonly scopes: readonly string[];
   readonly expiresAt?: string;
+  readonly createdAt?: string;
+  readonly note?: string;
 }
 
 /** Makes a key. `key` is shown once and never stored; `record` is what is kept. */
@@ -97,7 +109,7 @@ export function createApiKey(options: NewApiKey): { key: string; record: ApiKeyR
   const id = randomBytes(6).toString("hex");
   const key = `dk_${id}_${randomBytes(32).toString("base64url")}`;
   const record = ApiKeyRecord.parse({ id, hash: keyHash(key), tenant: options.tenant, principalId: options.principalId, class: options.class,
-    roles: options.roles ?? [], scopes: options.scopes, ...(options.expiresAt === undefined ? {} : { expiresAt: options.expiresAt }) });
+    roles: options.roles ?? [], scopes: options.scopes, expiresAt: options.expiresAt, createdAt: options.createdAt, note: options.note });
   return { key, record };
 }
 
@@ -129,14 +141,15 @@ export async function readApiKeyFile(path: string): Promise<ApiKeyRecord[]> {
   return parseApiKeys(text, path);
 }
 
-/** Writes the file, readable by its owner only. */
+/** Writes the file, readable by its owner only: beside and renamed, so that an app that follows it sees the old one or the new one. */
 export async function writeApiKeyFile(path: string, records: readonly ApiKeyRecord[]): Promise<void> {
-  await writeFile(path, `${JSON.stringify({ keys: records }, null, 2)}\n`, { mode: 0o600 });
-  await chmod(path, 0o600);
+  const beside = `${path}.${String(process.pid)}.tmp`;
+  await writeFile(beside, `${JSON.stringify({ keys: records }, null, 2)}\n`, { mode: 0o600 });
+  await rename(beside, path);
 }
 
 /** Puts the file's records in place whenever it changes, so that a key is revoked without a restart. A broken file changes nothing. */
-export function followApiKeyFile(path: string, keys: ApiKeys, options: { everyMs?: number; onError: (error: unknown) => void }): { stop: () => void } {
+export function followApiKeyFile(path: string, keys: Pick<ApiKeys, "replace">, options: { everyMs?: number; onError: (error: unknown) => void }): { stop: () => void } {
   const timer = setInterval(() => {
     readApiKeyFile(path).then((records) => { keys.replace(records); }, options.onError);
   }, options.everyMs ?? 5_000);

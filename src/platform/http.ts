@@ -50,6 +50,7 @@ function problemHandler(logger: Logger): ErrorRequestHandler {
   return (error: unknown, req, res, next) => {
     const problem = asProblem(error, requestIdOf(res));
     if (problem.status >= 500) logger.error({ ...errorFields(error), requestId: requestIdOf(res), method: req.method, path: clip(req.path) }, "a request failed");
+    if (problem.status < 500 && problem.status !== 404 && problem.status !== 429) logger[problem.status === 401 || problem.status === 403 ? "warn" : "info"]({ code: problem.code, requestId: requestIdOf(res), method: req.method, path: clip(req.path), ip: req.ip }, "a request was refused");
     // Answering twice is not possible: Express cuts the connection, and the client sees that it is incomplete.
     if (res.headersSent) { next(error); return; }
     sendProblem(res, problem);

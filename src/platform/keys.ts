@@ -12,7 +12,7 @@ import { calculateJwkThumbprint, exportJWK, generateKeyPair, importJWK, type Cry
 import { z } from "zod";
 import { DEFAULT_TENANT } from "../contracts/ids.js";
 import { Problem } from "../contracts/problems.js";
-import { createApiKey, createApiKeys, readApiKeyFile, writeApiKeyFile } from "./apikeys.js";
+import { createApiKey, createApiKeys, DEV_PRINCIPAL, isDevelopmentKey, readApiKeyFile, writeApiKeyFile } from "./apikeys.js";
 
 export const SIGNING_APPS = ["sessions", "console", "tools"] as const;
 export type SigningApp = (typeof SIGNING_APPS)[number];
@@ -59,8 +59,8 @@ export async function ensureDevApiKeys(dir: string): Promise<DevApiKeys> {
     throw error;
   });
   if (isKnownKey(present.trim(), records)) return files;
-  const { key, record } = createApiKey({ tenant: DEFAULT_TENANT, principalId: "dev-operator", class: "person", roles: ["viewer", "operator", "approver", "admin"], scopes: ["*"] });
-  await writeApiKeyFile(files.apiKeysFile, [...records.filter((other) => other.principalId !== "dev-operator"), record]);
+  const { key, record } = createApiKey({ tenant: DEFAULT_TENANT, principalId: DEV_PRINCIPAL, class: "person", roles: ["viewer", "operator", "approver", "admin"], scopes: ["*"] });
+  await writeApiKeyFile(files.apiKeysFile, [...records.filter((other) => !isDevelopmentKey(other)), record]);
   await replaceFile(files.devKeyFile, `${key}\n`, PRIVATE_MODE);
   return files;
 }

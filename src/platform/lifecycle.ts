@@ -5,12 +5,18 @@
 import { Problem } from "../contracts/problems.js";
 import { loadConfig, type Config } from "./config.js";
 import { createLogger, errorFields, type Logger } from "./log.js";
+import { LogLevelSwitch } from "./log-level.js";
+import { startTelemetry } from "./telemetry/sdk.js";
+
+/** Whoever stops an app from outside gives it longer than this. */
+export const STOP_DEADLINE_MS = 20_000;
 
 export interface Stoppable { stop(): Promise<void> }
 
 export interface AppContext {
   readonly config: Config;
   readonly logger: Logger;
+  readonly logLevel: LogLevelSwitch;
   /** Registers a part to be stopped. */
   readonly onStop: (name: string, part: Stoppable) => void;
 }
@@ -20,12 +26,18 @@ export async function runApp(app: string, start: (context: AppContext) => Promis
   const parts: { name: string; part: Stoppable }[] = [];
   const config = configOrExit(app);
   const logger = createLogger(app, config.logLevel);
+  const logLevel = new LogLevelSwitch(logger);
+  process.on("SIGUSR2", () => { logLevel.toggle(); });
   process.on("unhandledRejection", (reason) => {
     // A bug, never an expected failure: record it and go on, since the guard recovers what was in flight (I14).
     logger.error(errorFields(reason), "unhandled rejection");
   });
   try {
-    await start({ config, logger, onStop: (name, part) => parts.push({ name, part }) });
+    const { metricsPort, metricsHost, traceContent: content } = config;
+    const telemetry = await startTelemetry({ app, content, metricsPort, metricsHost, env: process.env });
+    if (telemetry.traces || telemetry.metrics.length > 0) logger.info({ traces: telemetry.traces, metrics: telemetry.metrics, metricsPort }, "telemetry is on");
+    parts.push({ name: "telemetry", part: telemetry });
+    await start({ config, logger, logLevel, onStop: (name, part) => parts.push({ name, part }) });
   } catch (error) {
     logger.fatal(errorFields(error), "the app could not start");
     exitWith(app, error);
@@ -34,7 +46,7 @@ export async function runApp(app: string, start: (context: AppContext) => Promis
   const stop = (signal: string): void => {
     if (stopping) process.exit(130);
     stopping = true;
-    const deadline = setTimeout(() => process.exit(1), 20_000);
+    const deadline = setTimeout(() => process.exit(1), STOP_DEADLINE_MS);
     deadline.unref();
     logger.info({ signal }, "stopping");
     void stopAll(logger, parts).then(() => process.exit(0));

@@ -3,6 +3,7 @@
  * (I13); payloads are never logged, only ids, codes and counts.
  */
 import { pino, type Logger } from "pino";
+import { withContext } from "./log-context.js";
 
 export type { Logger };
 
@@ -10,7 +11,7 @@ const SECRET_PATHS = ["*.authorization", "*.apiKey", "*.token", "*.grant", "*.se
 
 /** Logger of an app. `level` is a pino level (trace … fatal, silent). */
 export function createLogger(app: string, level: string): Logger {
-  return pino({ level, base: { app }, redact: { paths: SECRET_PATHS, censor: "[redacted]" }, timestamp: pino.stdTimeFunctions.isoTime });
+  return pino({ level, base: { app }, formatters: { log: withContext }, redact: { paths: SECRET_PATHS, censor: "[redacted]" }, timestamp: pino.stdTimeFunctions.isoTime });
 }
 
 /** Message and code of anything thrown, without its stack. */

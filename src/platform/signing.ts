@@ -1,6 +1,7 @@
 /**
  * Owns: signatures between the apps (DESIGN 5): grants (sessions -> tools), decisions (console -> sessions) and results
- * (tools -> sessions), as EdDSA JWS. Who verifies cannot mint.
+ * (tools -> sessions), heads of the audit (console -> whoever checks an export), and what the console itself hands out and gets back
+ * (one-time links, buttons of cards), as EdDSA JWS. Who verifies cannot mint.
  *
  * - Ed25519 is deterministic and claims are serialised in the order of their schema: the same claims give the same JWS,
  *   so a session mints a grant again instead of storing it.
@@ -9,7 +10,9 @@
  */
 import { CompactSign, compactVerify, decodeProtectedHeader } from "jose";
 import type { z } from "zod";
+import { AuditHeadClaims } from "../contracts/audit.js";
 import { DecisionClaims } from "../contracts/decisions.js";
+import { ButtonClaims, LinkClaims } from "../contracts/notices.js";
 import { Problem } from "../contracts/problems.js";
 import { GrantClaims, ResultClaims } from "../contracts/tools.js";
 import type { Signer, SigningApp, Trust } from "./keys.js";
@@ -19,20 +22,34 @@ const CLOCK_SKEW_MS = 30_000;
 const ALG = "EdDSA";
 
 interface Timed { iat: number; exp?: number | undefined }
-interface Statement<T extends Timed> { readonly typ: string; readonly app: SigningApp; readonly claims: z.ZodType<T> }
+interface Statement<T extends Timed> { readonly typ: string; readonly app: SigningApp; readonly claims: z.ZodType<T>; /** Its reader asks for the time itself. */ readonly timeless?: true }
 
 const GRANT: Statement<GrantClaims> = { typ: "docket-grant+jwt", app: "sessions", claims: GrantClaims };
-const DECISION: Statement<DecisionClaims> = { typ: "docket-decision+jwt", app: "console", claims: DecisionClaims };
+const DECISION: Statement<DecisionClaims> = { typ: "docket-decision+jwt", app: "console", claims: DecisionClaims, timeless: true };
 const RESULT: Statement<ResultClaims> = { typ: "docket-result+jwt", app: "tools", claims: ResultClaims };
+const AUDIT_HEAD: Statement<AuditHeadClaims> = { typ: "docket-audit-head+jwt", app: "console", claims: AuditHeadClaims };
+const LINK: Statement<LinkClaims> = { typ: "docket-link+jwt", app: "console", claims: LinkClaims, timeless: true };
+const BUTTON: Statement<ButtonClaims> = { typ: "docket-button+jwt", app: "console", claims: ButtonClaims };
 
 export function signGrant(signer: Signer, claims: GrantClaims): Promise<string> { return sign(GRANT, signer, claims); }
 export function signDecision(signer: Signer, claims: DecisionClaims): Promise<string> { return sign(DECISION, signer, claims); }
 export function signResult(signer: Signer, claims: ResultClaims): Promise<string> { return sign(RESULT, signer, claims); }
+export function signAuditHead(signer: Signer, claims: AuditHeadClaims): Promise<string> { return sign(AUDIT_HEAD, signer, claims); }
+export function signLink(signer: Signer, claims: LinkClaims): Promise<string> { return sign(LINK, signer, claims); }
+export function signButton(signer: Signer, claims: ButtonClaims): Promise<string> { return sign(BUTTON, signer, claims); }
 
 /** Each verifier throws Problem `bad_signature` with the reason; what it returns is what was signed. */
 export function verifyGrant(trust: Trust, jws: string, nowMs: number): Promise<GrantClaims> { return verify(GRANT, trust, jws, nowMs); }
+/** One that has run out verifies all the same: the session records who decided too late (I10). Ask `isLate`. */
 export function verifyDecision(trust: Trust, jws: string, nowMs: number): Promise<DecisionClaims> { return verify(DECISION, trust, jws, nowMs); }
 export function verifyResult(trust: Trust, jws: string, nowMs: number): Promise<ResultClaims> { return verify(RESULT, trust, jws, nowMs); }
+export function verifyAuditHead(trust: Trust, jws: string, nowMs: number): Promise<AuditHeadClaims> { return verify(AUDIT_HEAD, trust, jws, nowMs); }
+/** One that has run out verifies all the same: its reader says so in a code of its own. */
+export function verifyLink(trust: Trust, jws: string, nowMs: number): Promise<LinkClaims> { return verify(LINK, trust, jws, nowMs); }
+export function verifyButton(trust: Trust, jws: string, nowMs: number): Promise<ButtonClaims> { return verify(BUTTON, trust, jws, nowMs); }
+
+/** Whether a decision came after the time that it was signed for. */
+export function isLate({ exp }: DecisionClaims, nowMs: number): boolean { return exp * 1000 <= nowMs - CLOCK_SKEW_MS; }
 
 async function sign<T extends Timed>(statement: Statement<T>, signer: Signer, claims: T): Promise<string> {
   if (signer.app !== statement.app) throw new Problem("internal", `${signer.app} cannot sign a ${statement.typ}; only ${statement.app} can`);
@@ -76,6 +93,6 @@ function checkClaims<T extends Timed>(statement: Statement<T>, payload: Uint8Arr
   if (!parsed.success) throw refuse(`its claims do not fit: ${parsed.error.issues.map((i) => `${i.path.map(String).join(".")}: ${i.message}`).join("; ")}`);
   const { iat, exp } = parsed.data;
   if (iat * 1000 > nowMs + CLOCK_SKEW_MS) throw refuse(`it was issued in the future (iat ${String(iat)} s, now ${String(Math.floor(nowMs / 1000))} s)`);
-  if (exp !== undefined && exp * 1000 <= nowMs - CLOCK_SKEW_MS) throw refuse(`it expired (exp ${String(exp)} s, now ${String(Math.floor(nowMs / 1000))} s)`);
+  if (statement.timeless !== true && exp !== undefined && exp * 1000 <= nowMs - CLOCK_SKEW_MS) throw refuse(`it expired (exp ${String(exp)} s, now ${String(Math.floor(nowMs / 1000))} s)`);
   return parsed.data;
 }

@@ -12,14 +12,15 @@ import { messageText, outputText } from "./output.js";
 import type { Log, Secrets, WorkerClock } from "./ports.js";
 import { askReconcile } from "./reconcile.js";
 import { failed, notStarted, unknown, type Outcome } from "./record.js";
+import type { Workspace } from "./workspace.js";
 import { validateArgs } from "./validate.js";
 
 export interface Surroundings {
   readonly clock: WorkerClock;
   readonly secrets: Secrets;
   readonly log: Log;
-  /** Makes the session's folder and gives its path. */
-  readonly workspace: (actorId: string) => Promise<string>;
+  /** Opens the session's folder for a run. */
+  readonly workspace: (actorId: string) => Promise<Workspace>;
   readonly graceMs: number;
   readonly reconcileTimeoutMs: number;
   /** Of the claim under which it runs. */
@@ -38,13 +39,23 @@ export interface Execution {
 export async function execute(tool: Tool, request: ToolRequest, around: Surroundings, reconcileFirst: boolean): Promise<Execution> {
   const validated = await validateArgs(tool, request.args);
   if (!validated.ok) return { outcome: failed("refused", validated.message) };
-  let workspace: string;
+  let workspace: Workspace;
   try {
     workspace = await around.workspace(request.actorId);
   } catch (error) {
     return { outcome: reconcileFirst ? unknown(`the workspace could not be made: ${messageText(error, new Map())}`) : notStarted(`the workspace could not be made: ${messageText(error, new Map())}`) };
   }
-  return new Run(tool, request, around, validated.args, workspace).conduct(reconcileFirst);
+  const closed = (): Promise<void> => workspace.close().catch((error: unknown) => { around.log("warn", "the end of a workspace's use was not noted", { actorId: request.actorId, error: messageText(error, new Map()) }); });
+  try {
+    const execution = await new Run(tool, request, around, validated.args, workspace.path).conduct(reconcileFirst);
+    // A tool that was given up is still in it.
+    if (execution.late === undefined) await closed();
+    else void execution.late.finally(closed);
+    return execution;
+  } catch (error) {
+    await closed();
+    throw error;
+  }
 }
 
 type Ending = { readonly type: "returned"; readonly value: unknown } | { readonly type: "threw"; readonly error: unknown };

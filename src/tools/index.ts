@@ -3,4 +3,5 @@ export { createWorker, type Worker, type WorkerDeps, type WorkerOptions } from "
 export { CallRecord } from "./record.js";
 export type { CallStore, DeadLetters, GrantVerifier, Log, ResultSigner, Results, Secrets, WorkerClock } from "./ports.js";
 export { systemWorkerClock } from "./clock.js";
-export { workspacesIn } from "./workspace.js";
+export { handleRelease } from "./release.js";
+export { Workspaces } from "./workspace.js";

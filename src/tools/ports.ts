@@ -20,7 +20,7 @@ export interface CallStore {
 /** The tool-results channel. Each call is one publication with an event id of its own. Throws where the broker did not take it. */
 export interface Results {
   claimed(claim: ToolClaim): Promise<void>;
-  completed(result: ToolResult): Promise<void>;
+  completed(result: ToolResult, traceparent?: string): Promise<void>;
 }
 
 /** Checks the signature over a grant and gives its claims. Throws Problem `bad_signature`. */

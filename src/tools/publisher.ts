@@ -12,17 +12,17 @@ export class Publisher {
   constructor(private readonly deps: { readonly results: Results; readonly signer: ResultSigner; readonly clock: WorkerClock; readonly log: Log }) {}
 
   /** Throws where the broker did not take it. */
-  async publish(result: StoredResult): Promise<void> {
+  async publish(result: StoredResult, traceparent?: string): Promise<void> {
     const proof = await this.deps.signer.sign({
       iss: "docket/tools", aud: "docket/sessions", sub: result.actorId, jti: result.callId, try: result.try,
       outcome: result.outcome, outputDigest: argsDigest(result.output), iat: Math.floor(this.deps.clock.nowMs() / 1000),
     });
-    await this.deps.results.completed({ ...result, proof });
+    await this.deps.results.completed({ ...result, proof }, traceparent);
   }
 
   /** Tries until it is published or `end` aborts; what is not published then is asked for again by the session's guard. Never throws. */
-  async publishUntilTaken(result: StoredResult, end: AbortSignal): Promise<void> {
-    await untilDone("a result could not be published", { ...this.deps, end, callId: result.callId }, () => this.publish(result));
+  async publishUntilTaken(result: StoredResult, end: AbortSignal, traceparent?: string): Promise<void> {
+    await untilDone("a result could not be published", { ...this.deps, end, callId: result.callId }, () => this.publish(result, traceparent));
   }
 
   /** A lost claim is said again when the session asks again. Never throws. */

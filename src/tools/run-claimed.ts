@@ -10,11 +10,13 @@ import type { Execution, Surroundings } from "./execute.js";
 import { Lease } from "./lease.js";
 import type { CallStore, Log, Secrets, WorkerClock } from "./ports.js";
 import { untilDone, type Publisher } from "./publisher.js";
+import { recordTry } from "./try-span.js";
+import type { Workspace } from "./workspace.js";
 import { resultOf, type ClaimedTry, type Outcome, type StoredResult } from "./record.js";
 
 export interface RunDeps {
   readonly store: CallStore; readonly clock: WorkerClock; readonly log: Log; readonly secrets: Secrets; readonly publisher: Publisher;
-  readonly workspace: (actorId: string) => Promise<string>;
+  readonly workspace: (actorId: string) => Promise<Workspace>;
   readonly execute: (tool: Tool, request: ToolRequest, around: Surroundings, reconcileFirst: boolean) => Promise<Execution>;
   readonly settings: { readonly worker: string; readonly lockMs: number; readonly renewEveryMs: number; readonly graceMs: number; readonly reconcileTimeoutMs: number };
   /** Aborted when the worker stops its tools; `end` when it stops altogether. */
@@ -27,7 +29,7 @@ export interface RunDeps {
 }
 
 export interface ClaimedRun {
-  readonly request: ToolRequest; readonly tool: Tool; readonly claim: ClaimedTry; readonly reconcile: boolean; readonly ttlSeconds: number;
+  readonly request: ToolRequest; readonly tool: Tool; readonly claim: ClaimedTry; readonly reconcile: boolean; readonly ttlSeconds: number; /** Of the request. */ readonly traceparent?: string | undefined;
 }
 
 /** Never throws. */
@@ -49,9 +51,10 @@ export async function runClaimed(deps: RunDeps, run: ClaimedRun): Promise<void> 
     const execution = await deps.execute(run.tool, run.request, { ...deps, ...deps.settings, fence: run.claim.fence, stop: stop.signal }, run.reconcile);
     faultPoint("after-effect");
     const result = await store(deps, run, execution.outcome);
+    const traceparent = result === undefined ? undefined : recordTry(run, result);
     faultPoint("after-result");
     if (effects === "once" && execution.late !== undefined) listen(deps, run, execution.late);
-    if (result !== undefined) deps.later(deps.publisher.publishUntilTaken(result, deps.end));
+    if (result !== undefined) deps.later(deps.publisher.publishUntilTaken(result, deps.end, traceparent));
   } finally {
     lease.release();
     deps.stop.removeEventListener("abort", onStop);

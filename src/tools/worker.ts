@@ -14,22 +14,25 @@ import { z } from "zod";
 import type { Tool } from "../agent/definition.js";
 import type { DeliveryStatus } from "../contracts/messages.js";
 import type { ToolClaim, ToolRequest } from "../contracts/tools.js";
+import { logsAbout } from "../platform/log-context.js";
+import { watch } from "../platform/telemetry/metrics.js";
 import { pause } from "./clock.js";
 import { holds, withClaim, write, type Found } from "./claims.js";
 import { decide, type Action } from "./decide.js";
 import { execute } from "./execute.js";
-import { runClaimed } from "./run-claimed.js";
+import { runClaimed, type ClaimedRun } from "./run-claimed.js";
 import type { CallStore, DeadLetters, GrantVerifier, Log, Results, ResultSigner, Secrets, WorkerClock } from "./ports.js";
 import { Publisher } from "./publisher.js";
 import { judgeGrant, readRequest, requestLetter, type Received, type Refusal } from "./receive.js";
+import type { Workspace } from "./workspace.js";
 import { claimOf, emptyRecord, resultOf, withTry, type ClaimedTry } from "./record.js";
 
 export interface WorkerDeps {
   readonly tools: ReadonlyMap<string, Tool>;
   readonly store: CallStore; readonly results: Results; readonly grants: GrantVerifier; readonly signer: ResultSigner;
   readonly deadLetters: DeadLetters; readonly secrets: Secrets; readonly clock: WorkerClock; readonly log: Log;
-  /** Makes the session's folder and gives its path. */
-  readonly workspace: (actorId: string) => Promise<string>;
+  /** Opens the session's folder for a run. */
+  readonly workspace: (actorId: string) => Promise<Workspace>;
 }
 
 export interface WorkerOptions {
@@ -94,6 +97,7 @@ class ToolWorker implements Worker {
 
   constructor(private readonly deps: WorkerDeps, private readonly settings: Settings) {
     this.#publisher = new Publisher(deps);
+    watch("docket.tools.running", () => [{ value: this.#running }]);
   }
 
   running(): number { return this.#running; }
@@ -121,7 +125,10 @@ class ToolWorker implements Worker {
   }
 
   async #handle(text: string, received: Readable): Promise<DeliveryStatus> {
-    const { request } = received;
+    const { request, envelope } = received;
+    const { actorId, callId, tenant, sessionId, runId } = request;
+    logsAbout([callId], { tenant, sessionId, runId, ...(envelope.traceparent === undefined ? {} : { traceId: envelope.traceparent.slice(3, 35) }) });
+    logsAbout([actorId], { tenant, sessionId });
     for (let look = 1; look <= MAX_LOOKS; look += 1) {
       const looked = await this.#look(request, { blind: look === 1 && request.try === 1 && request.publication === 1 });
       if (looked === "unreadable") {
@@ -162,7 +169,7 @@ class ToolWorker implements Worker {
         this.deps.log("debug", "a tool request changes nothing", { callId: received.request.callId, try: received.request.try, why: action.why });
         return "SUCCESS";
       case "settle": return this.#settle(text, received, looked, action);
-      case "run": return this.#claim(received.request, looked, action);
+      case "run": return this.#claim(received, looked, action);
     }
   }
 
@@ -180,7 +187,7 @@ class ToolWorker implements Worker {
     return "SUCCESS";
   }
 
-  async #claim(request: ToolRequest, looked: Looked, action: Action & { do: "run" }): Promise<DeliveryStatus | "look again"> {
+  async #claim({ request, envelope: { traceparent } }: Readable, looked: Looked, action: Action & { do: "run" }): Promise<DeliveryStatus | "look again"> {
     const tool = this.deps.tools.get(request.tool);
     if (tool === undefined || this.#draining || this.#running >= this.settings.maxConcurrent) return "RETRY";
     this.#running += 1;
@@ -196,7 +203,7 @@ class ToolWorker implements Worker {
       if (!won) this.#running -= 1;
     }
     if (!won) return "look again";
-    this.#start({ ...request, try: action.try }, tool, claim, { reconcile: action.reconcile, ttlSeconds: looked.ttlSeconds });
+    this.#start({ ...request, try: action.try }, tool, claim, { reconcile: action.reconcile, ttlSeconds: looked.ttlSeconds, traceparent });
     return "SUCCESS";
   }
 
@@ -212,7 +219,7 @@ class ToolWorker implements Worker {
     }
   }
 
-  #start(request: ToolRequest, tool: Tool, claim: ClaimedTry, how: { reconcile: boolean; ttlSeconds: number }): void {
+  #start(request: ToolRequest, tool: Tool, claim: ClaimedTry, how: Pick<ClaimedRun, "reconcile" | "ttlSeconds" | "traceparent">): void {
     const silence = new AbortController();
     this.#detach(this.#announceUnless(silence.signal, claimOf(request, claim)));
     this.#detach(runClaimed({

@@ -65,7 +65,9 @@ const unknown: Check = ({ sent, journals, book, struck, asked }) => [...journals
   if (event.type !== "ToolOutcomeUnknown") return [];
   const tool = toolOf(journal, event.callId);
   if (tool !== "fire") return [{ sessionId, text: `the outcome of ${tool ?? "?"} ${event.callId} is unknown: ${event.reason}` }];
-  const started = book.filter((row) => row.key === event.callId && row.phase === "start").map((row) => row.atMs);
+  // A worker that died between its claim and the tool's start has written nothing: then the call's dispatch counts.
+  const inBook = book.filter((row) => row.key === event.callId && row.phase === "start").map((row) => row.atMs);
+  const started = inBook.length > 0 ? inBook : journal.flatMap(({ atMs, events }) => (events.some((other) => other.type === "ToolCallDispatched" && other.callId === event.callId) ? [atMs] : []));
   const met = struck.some((fault) => fault.touchesWorkers && started.some((atMs) => atMs <= fault.untilMs) && fault.fromMs <= entry.atMs);
   const token = tokenOf(sent, book, event.callId, sessionId);
   return [
@@ -121,15 +123,31 @@ const rest: Check = ({ states, inboxRows, reminders, restMs }) => [
   ...reminders.map((reminder) => ({ text: `a reminder is left: ${reminder}` })),
 ];
 
+/** No fault of the way may damage a session so that it stops itself. */
+const quarantined: Check = ({ states }) => [...states].flatMap(([sessionId, { quarantine }]) => (quarantine === undefined ? [] : [{ sessionId, text: `is quarantined: ${quarantine.reason}: ${quarantine.message}` }]));
+
+/** Two workers take calls of one session by turns. Where many sessions had several calls and none met both, one worker did nothing. */
+const workers: Check = ({ book }) => {
+  const several = [...groupBy(book, (row) => row.session).values()].filter((rows) => new Set(rows.map((row) => row.key)).size > 1).length;
+  return several >= MANY_SESSIONS && sharedSessions(book) === 0 ? [{ text: `of ${String(several)} sessions with several calls none had them on both workers` }] : [];
+};
+
+const MANY_SESSIONS = 12;
+
 /** A run that tried nothing proves nothing. */
 const hits: Check = ({ struck }) => struck.filter((fault) => fault.hits === 0).map((fault) => ({ text: `${fault.fault} (round ${String(fault.round)}) met no work in flight` }));
 
-export const CHECKS = { lost, doubled, order, args, unknown, letters, model, streams, shown, fold, rest, hits } as const satisfies Record<string, Check>;
+export const CHECKS = { lost, doubled, order, args, unknown, letters, model, streams, shown, fold, rest, quarantined, workers, hits } as const satisfies Record<string, Check>;
 export type CheckName = keyof typeof CHECKS;
 
 /** Everything that does not hold. */
 export function breachesIn(evidence: Evidence): Breach[] {
   return Object.entries(CHECKS).flatMap(([check, run]: [string, Check]) => run(evidence).map(({ sessionId, text }) => ({ check, sessionId, text: sessionId === undefined ? text : `${sessionId}: ${text.replace(`${sessionId}: `, "")}` })));
+}
+
+/** The end of the last fault, or the last 202 where that came later: from then on there is nothing new. */
+export function restsSince(struck: readonly Pick<Struck, "untilMs">[], sent: readonly Pick<SentEvent, "acceptedAtMs">[]): number {
+  return Math.max(0, ...struck.map(({ untilMs }) => untilMs), ...sent.map(({ acceptedAtMs }) => acceptedAtMs ?? 0));
 }
 
 /** Sessions whose calls ran on more than one worker. */

@@ -4,20 +4,20 @@ import { setTimeout as pause } from "node:timers/promises";
 import { CHANNELS, type ChannelName } from "../../src/contracts/channels.js";
 import { eventually } from "../support/cluster.js";
 import type { ProxyRule } from "../support/fault-proxy.js";
-import type { Area, FaultAction } from "./catalog.js";
+import { APP_COPIES, type Area, type FaultAction } from "./catalog.js";
 import type { PlannedRound } from "./plan.js";
 import type { World } from "./world.js";
 
 export interface Met { readonly hits: number; readonly fromMs: number; readonly untilMs: number; readonly touchesWorkers: boolean }
 
 /** How long a fault waits for work to meet. */
-const PATIENCE_MS = 25_000;
+const PATIENCE_MS = 60_000;
 const ENOUGH = 3;
 const CHOOSY_MS = 2_000;
-/** Longer than the worker's lock (20 s), the broker's ack window (10 s) and the host's heartbeat (15 s). */
+/** Longer than the worker's lock (12 s), the broker's ack window (10 s), a host's heartbeat (8 s), the scheduler's lease (20 s) and placement's patience. */
 const FREEZE_MS = 26_000;
 const PULSES = { count: 12, stillMs: 500, aliveMs: 150 } as const;
-/** Within what the signatures of two machines may differ (30 s), more than a heartbeat may be old (15 s). */
+/** Within what the signatures of two machines may differ (30 s), more than a heartbeat may be old (8 s). */
 const JUMP_MS = 25_000;
 const HOLD_MS = { delay: 11_500, reorder: 1_500, duplicate: 40 } as const;
 const DELIVERIES_MS = 5_000;
@@ -28,12 +28,14 @@ const DISK_MS = 6_000;
 /** Pieces of this round's work that are in flight in an area right now. */
 export type InFlight = (area: Area) => Promise<number>;
 
-export async function strike(world: World, { fault, dice }: PlannedRound, inFlight: InFlight): Promise<Met> {
+export async function strike(world: World, round: PlannedRound, inFlight: InFlight): Promise<Met> {
+  const { fault, dice } = round;
   const { action } = fault;
   switch (action.do) {
     case "boundary": return boundary(world, action);
     case "deliveries": return deliveries(world, action);
     case "model": return model(world, action);
+    case "roll": return roll(world, round);
     case "kill": case "freeze": case "pulse": case "clock": case "network": case "disk": {
       // Not earlier than there is something to break: several pieces of work if they come soon, else one.
       const waitsSinceMs = Date.now();
@@ -48,7 +50,7 @@ export async function strike(world: World, { fault, dice }: PlannedRound, inFlig
   }
 }
 
-async function breakIt(world: World, action: Exclude<FaultAction, { do: "boundary" | "deliveries" | "model" }>, dice: number): Promise<void> {
+async function breakIt(world: World, action: Exclude<FaultAction, { do: "boundary" | "deliveries" | "model" | "roll" }>, dice: number): Promise<void> {
   switch (action.do) {
     case "kill": return world.killAndStart(world.processOf(action.target, dice));
     case "freeze": return frozen(world, namesOf(world, action, dice), FREEZE_MS);
@@ -98,9 +100,12 @@ async function boundary(world: World, { area, point }: FaultAction & { do: "boun
   const copies = world.copiesOf(area);
   const fromMs = Date.now();
   for (const name of copies) writeFileSync(world.armFile(name), `${point}:2`);
-  const isFired = (name: string): boolean => readFileSync(world.armFile(name), "utf8") === "" && !world.isRunning(name);
-  const fired = await eventually(`${area} gets to ${point}`, () => copies.find(isFired), PATIENCE_MS).catch(() => undefined);
+  // Who gets there empties its file and dies.
+  const isSpent = (name: string): boolean => readFileSync(world.armFile(name), "utf8") === "";
+  const fired = await eventually(`${area} gets to ${point}`, () => copies.find((name) => isSpent(name) && !world.isRunning(name)), PATIENCE_MS).catch(() => undefined);
+  const dying = copies.filter(isSpent);
   for (const name of copies) writeFileSync(world.armFile(name), "");
+  for (const name of dying) await eventually(`${name} is dead`, () => (world.isRunning(name) ? undefined : true));
   const dead = copies.filter((name) => !world.isRunning(name));
   for (const name of dead) await world.docket.test.stack.start(name);
   return { hits: fired === undefined ? 0 : dead.length, fromMs, untilMs: Date.now(), touchesWorkers: area === "worker" };
@@ -134,6 +139,29 @@ function ruleOf(how: (FaultAction & { do: "deliveries" })["how"], path: RegExp):
     case "duplicate": return { path, do: how, ms: HOLD_MS.duplicate };
     case "drop": case "lose-answer": return { path, do: how, times: 4 };
   }
+}
+
+/** Each copy has work of its own in flight when it goes: the least of them counts. A call that runs is waited for, so none may end unknown. */
+async function roll(world: World, { round, waves }: PlannedRound): Promise<Met> {
+  const fromMs = Date.now();
+  const met: number[] = [];
+  const sending: Promise<void>[] = [];
+  for (const [index, name] of APP_COPIES.entries()) {
+    const wave = world.load.send(round, waves[index] ?? []);
+    wave.catch(() => undefined);
+    sending.push(wave);
+    met.push(await eventually(`events are under way when ${name} goes`, async () => { const count = await underWay(world, round); return count > 0 ? count : undefined; }, PATIENCE_MS).catch(() => 0));
+    await world.replace(name);
+  }
+  const untilMs = Date.now();
+  await Promise.all(sending);
+  return { hits: Math.min(...met), fromMs, untilMs, touchesWorkers: false };
+}
+
+/** Events of a round that were accepted and have not ended. */
+async function underWay({ load }: World, round: number): Promise<number> {
+  const accepted = load.sent.filter((event) => event.round === round && event.accepted !== undefined);
+  return (await Promise.all(accepted.map((event) => load.isEnded(event)))).filter((isEnded) => !isEnded).length;
 }
 
 async function model(world: World, { how }: FaultAction & { do: "model" }): Promise<Met> {

@@ -32,9 +32,9 @@ export class Load {
   }
 
   /** Sends the sessions' events: several sessions at once, the events of one in order. Resolves when all are accepted. */
-  async send(round: number, sessions: readonly PlannedSession[]): Promise<void> {
+  async send(round: number, sessions: readonly PlannedSession[], senders = SENDERS): Promise<void> {
     const queue = [...sessions];
-    await Promise.all(Array.from({ length: SENDERS }, async () => {
+    await Promise.all(Array.from({ length: senders }, async () => {
       for (let next = queue.shift(); next !== undefined && this.#running; next = queue.shift()) await this.#sendSession(round, next);
     }));
   }
@@ -107,7 +107,7 @@ export class Load {
 
   async #decideAll(): Promise<void> {
     while (this.#running) {
-      const open = await this.docket.console("GET", "/v1/approvals?state=open&limit=200").then((reply) => ApprovalPage.parse(reply.body).items, () => []);
+      const open = await this.docket.console("GET", "/v1/approvals?state=open&limit=200").then(({ status, body }) => (status === 200 ? ApprovalPage.parse(body).items : []), () => []);
       await Promise.all(open.map((item) => this.#decide(item)));
       await new Promise((next) => setTimeout(next, 250));
     }
@@ -129,7 +129,7 @@ export class Load {
     if (kind === undefined || kind === "leave") return undefined;
     const args = kind === "modify" ? modifiedArgs(pending.args) : pending.args;
     this.decided.set(token, { kind, args });
-    return { kind, more: kind === "modify" ? { args } : {} };
+    return { kind, more: kind === "modify" ? { args } : kind === "reject" ? { text: "not this one" } : {} };
   }
 
   /** A person looks the outcome up elsewhere and says it; whatever else came up is tried again. */

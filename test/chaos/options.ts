@@ -7,6 +7,10 @@ export type ChaosProfile = (typeof PROFILES)[number];
 
 export interface ChaosOptions {
   readonly minutes: number;
+  /** So many rounds, whatever the minutes. */
+  readonly rounds: number | undefined;
+  /** Strike only while so many of the round's events are sent and not ended; bursts are as big as that needs. */
+  readonly inFlight: number | undefined;
   readonly seed: number;
   readonly profile: ChaosProfile;
   readonly only: readonly string[];
@@ -19,13 +23,15 @@ export interface ChaosOptions {
 export const HELP = `npm run chaos -- [options]    Breaks a running Docket in every way it knows and checks that nothing is lost, doubled or out of order.
 
   --minutes <n>      how long faults go on (default 20; starting, coming to rest and checking come on top)
+  --rounds <n>       so many faults, instead of minutes
+  --in-flight <n>    strike only while at least n events are in flight: sent and not ended (1 to 200)
   --seed <n>         the whole plan follows from it: faults, their order, their moments, the work (default: a new one, printed)
   --profile <name>   embedded: NATS JetStream and SQLite (default); production: PostgreSQL and RabbitMQ, servers of its own
   --only <faults>    only these, comma-separated; a beginning is enough: kill, freeze:worker, boundary:host
   --list             the faults, one a line
   --plan             what this seed would do
   --report <file>    also write the result as JSON
-  --keep             leave the data folder (stores, logs) for inspection
+  --keep             leave the data folder (stores, logs) for inspection; after a breach it is left anyway
   --help
 
 Exit code: 0 all invariants held and every fault met work; 1 a breach; 2 a wrong option; 130 interrupted.`;
@@ -44,6 +50,8 @@ export function parseOptions(args: readonly string[], faults: readonly string[])
   return {
     minutes: numberOf("--minutes", values.minutes ?? "20", 0.1, 24 * 60),
     seed: Math.floor(numberOf("--seed", values.seed ?? String(Date.now() % 1_000_000), 0, 2 ** 31)),
+    rounds: values.rounds === undefined ? undefined : Math.floor(numberOf("--rounds", values.rounds, 1, 10_000)),
+    inFlight: values["in-flight"] === undefined ? undefined : Math.floor(numberOf("--in-flight", values["in-flight"], 1, 200)),
     profile, only, report: values.report, keep: values.keep ?? false,
     show: values.help === true ? "help" : values.list === true ? "list" : values.plan === true ? "plan" : "run",
   };
@@ -54,7 +62,7 @@ function read(args: readonly string[]) {
     return parseArgs({
       args: [...args],
       options: {
-        minutes: { type: "string" }, seed: { type: "string" }, profile: { type: "string" }, only: { type: "string" }, report: { type: "string" },
+        minutes: { type: "string" }, rounds: { type: "string" }, "in-flight": { type: "string" }, seed: { type: "string" }, profile: { type: "string" }, only: { type: "string" }, report: { type: "string" },
         list: { type: "boolean" }, plan: { type: "boolean" }, keep: { type: "boolean" }, help: { type: "boolean", short: "h" },
       },
     }).values;

@@ -13,6 +13,10 @@ export interface Row {
 export interface Report {
   readonly command: string; readonly seed: number; readonly profile: string; readonly ok: boolean;
   readonly sessions: number; readonly events: number; readonly effects: number; readonly onTwoWorkers: number; readonly restMs: number | undefined;
+  /** Accepted events whose receipt the gateway has not seen. */
+  readonly unreceipted: number;
+  /** Of the fault that met least, and most. */
+  readonly leastHits: number; readonly mostHits: number;
   readonly rows: readonly Row[]; readonly breaches: readonly Breach[]; readonly skipped: readonly string[];
 }
 
@@ -20,7 +24,8 @@ export function reportOf(evidence: Evidence, breaches: readonly Breach[], about:
   const rows = [...new Set(evidence.struck.map((fault) => fault.fault))].sort().map((name) => rowOf(evidence, breaches, name));
   const onTwoWorkers = sharedSessions(evidence.book);
   return {
-    ...about, ok: breaches.length === 0 && rows.length > 0, rows, breaches, onTwoWorkers, restMs: evidence.restMs,
+    ...about, ok: breaches.length === 0 && rows.length > 0, rows, breaches, onTwoWorkers, restMs: evidence.restMs, unreceipted: evidence.inboxRows.length,
+    leastHits: Math.min(...evidence.struck.map((fault) => fault.hits)), mostHits: Math.max(...evidence.struck.map((fault) => fault.hits)),
     sessions: evidence.states.size, events: evidence.sent.filter((event) => event.accepted !== undefined).length, effects: evidence.book.filter((row) => row.phase === "effect").length,
   };
 }
@@ -50,6 +55,7 @@ export function render(report: Report): string {
   return [
     line(HEAD), `|${widths.map((width) => "-".repeat(width + 2)).join("|")}|`, ...cells.map(line), "",
     `${String(report.events)} events in ${String(report.sessions)} sessions, ${String(report.effects)} effects, ${String(report.onTwoWorkers)} sessions with calls on both workers; ${report.restMs === undefined ? "NOT AT REST" : `at rest ${s(report.restMs)} after the last fault`}.`,
+    `${String(report.rows.reduce((sum, row) => sum + row.rounds, 0))} faults, each with ${String(report.leastHits)} to ${String(report.mostHits)} in flight; ${String(report.rows.reduce((sum, row) => sum + row.lost, 0))} lost, ${String(report.rows.reduce((sum, row) => sum + row.doubled, 0))} doubled, ${String(report.unreceipted)} without receipt.`,
     ...(report.skipped.length === 0 ? [] : [`Not in this plan: ${report.skipped.join(", ")}.`]),
     ...report.breaches.slice(0, MOST_BREACHES).map((breach) => `BREACH ${breach.check}: ${breach.text}`),
     ...(report.breaches.length > MOST_BREACHES ? [`… and ${String(report.breaches.length - MOST_BREACHES)} breaches more (--report has all)`] : []),

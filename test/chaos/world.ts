@@ -13,14 +13,14 @@ import { readRunFile } from "../../src/launcher/run-file.js";
 import { REPO_ROOT } from "../support/cluster.js";
 import { startDocket, type Docket } from "../support/docket.js";
 import { FaultProxy } from "../support/fault-proxy.js";
-import type { Target } from "./catalog.js";
+import { restartPolitely } from "../support/rolling.js";
+import { APP_COPIES as INSTANCES, type Target } from "./catalog.js";
 import { Load } from "./load.js";
 import { ChaosModel } from "./model.js";
 import type { ChaosProfile } from "./options.js";
 import { startServers, type Servers } from "./servers.js";
 import { postgresStores, sqliteStores, type Stores } from "./stores.js";
 
-const INSTANCES = ["gateway", "sessions", "sessions-2", "tools", "tools-2", "console"] as const;
 const APP_OF: Record<"gateway" | "host" | "worker" | "console", AppId> = { gateway: "gateway", host: "sessions", worker: "tools", console: "console" };
 const DISK_MB = 256;
 const REPLICAS = { sessions: 2, tools: 2 } as const;
@@ -38,7 +38,7 @@ export class World {
     /** Why the disk cannot be filled; undefined when it can. */
     readonly noDisk: string | undefined,
     readonly bookFile: string,
-    private readonly home: string, private readonly proxies: ReadonlyMap<string, FaultProxy>, private readonly keep: boolean,
+    private readonly home: string, private readonly proxies: ReadonlyMap<string, FaultProxy>, public keep: boolean,
   ) {}
 
   static async start(options: WorldOptions): Promise<World> {
@@ -97,6 +97,9 @@ export class World {
     if (this.servers?.has(name) === true) await this.servers.restart(name);
     else await this.docket.test.stack.restart(name);
   }
+
+  /** As a rolling update does with one copy. */
+  replace(name: string): Promise<void> { return restartPolitely(this.docket.test.stack, name); }
 
   freeze(name: string): void {
     if (this.servers?.has(name) === true) this.servers.signal(name, "SIGSTOP");

@@ -1,13 +1,14 @@
 /** The operator's commands on the real runtime: ask, look, decide, follow. */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { docket as runDocket, type Ran } from "../support/cli-fakes.js";
+import { eventually } from "../support/cluster.js";
+import { docket as runDocket, type Ran, type RunOptions } from "../support/cli-fakes.js";
 import { freshSession, startDocket, type Docket } from "../support/docket.js";
 
 let stack: Docket;
 beforeAll(async () => { stack = await startDocket(); });
 afterAll(async () => { await stack.close(); });
 
-const cli = (args: string[], key = stack.apiKey): Promise<Ran> => runDocket(args, { env: { DOCKET_GATEWAY_URL: stack.test.stack.urls.gateway, DOCKET_CONSOLE_URL: stack.test.stack.urls.console, DOCKET_API_KEY: key } });
+const cli = (args: string[], key = stack.apiKey, options: RunOptions = {}): Promise<Ran> => runDocket(args, { ...options, env: { DOCKET_GATEWAY_URL: stack.test.stack.urls.gateway, DOCKET_CONSOLE_URL: stack.test.stack.urls.console, DOCKET_API_KEY: key } });
 
 describe("docket", () => {
   it("sends, waits and prints the answer alone", async () => {
@@ -44,5 +45,28 @@ describe("docket", () => {
     expect((await sent).code).toBe(0);
     const args = (await stack.journal(session)).flatMap((entry) => entry.events).flatMap((event) => event.type === "DecisionRecorded" ? [event.args] : []);
     expect(args).toEqual(['{"amountCents":900,"orderId":"1001","reason":"r"}']);
+  });
+
+  it("a watched queue shows an approval come and go; --set keeps what it does not name, and the session's refusal names the place that does not fit", async () => {
+    const session = freshSession("cli-watch");
+    const ctrlC = new AbortController();
+    let seen = "";
+    const watching = cli(["approval", "list", "--session", session, "--watch", "--every", "0.2", "-o", "jsonl"], stack.apiKey, { interrupted: ctrlC.signal, onOut: (text) => { seen += text; } });
+    const sent = cli(["session", "send", session, "refund 1200 cents of order 1001", "--wait", "--timeout", "120"]);
+    const item = await stack.openApproval(session);
+    const { approvalId } = item.pending.record;
+    await eventually("the approval in the watched queue", () => seen.includes(approvalId) || undefined, 60_000);
+    const wrong = await cli(["approval", "modify", approvalId, "--yes", "--set", 'amountCents="many"']);
+    expect([wrong.code, wrong.err]).toEqual([6, expect.stringContaining('  amountCents: got "many" (a string), expected: it must be integer\n')]);
+    expect(wrong.err).toContain(`page:  ${stack.test.stack.urls.console ?? ""}/approvals/${approvalId}\n`);
+    const right = await cli(["approval", "modify", approvalId, "--yes", "--set", "amountCents=900", "--reason", "agreed on the phone"]);
+    expect([right.code, right.err]).toEqual([0, expect.stringMatching(/amountCents +1200 -> 900\n/)]);
+    expect((await sent).code).toBe(0);
+    const decided = (await stack.journal(session)).flatMap((entry) => entry.events).flatMap((event) => event.type === "DecisionRecorded" ? [event] : []);
+    expect(decided).toMatchObject([{ kind: "modify", text: "agreed on the phone" }]);
+    expect(JSON.parse(decided[0]?.args ?? "{}")).toEqual({ ...(JSON.parse(item.pending.args) as object), amountCents: 900 });
+    await eventually("that it has left the queue", () => seen.includes(`{"gone":"${approvalId}"}`) || undefined, 60_000);
+    ctrlC.abort();
+    expect(await watching).toMatchObject({ code: 130 });
   });
 });

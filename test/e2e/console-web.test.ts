@@ -1,76 +1,33 @@
 /** The web console on the real stack, in a real browser: careful decisions are quick, careless ones do not happen, and what is shown is what is so (I4, I5, I10). */
-import { mkdirSync, mkdtempSync, readFileSync, rmSync } from "node:fs";
+import { readFileSync } from "node:fs";
 import { join } from "node:path";
-import type { Browser, Page } from "playwright-core";
+import type { Page } from "playwright-core";
 import { afterAll, afterEach, beforeAll, describe, expect, it } from "vitest";
 import { actorIdOf, argsDigest } from "../../src/contracts/ids.js";
-import { createApiKey, writeApiKeyFile } from "../../src/platform/apikeys.js";
-import { axeFindings, launchChromium, openScreen, signIn, type Screen, type ScreenOptions } from "../support/browser.js";
-import { REPO_ROOT } from "../support/cluster.js";
-import { eventsOf, eventually, freshSession, startDocket, type Docket } from "../support/docket.js";
-import { agentsWith } from "../support/fixture-agents.js";
+import { axeFindings, type ScreenOptions } from "../support/browser.js";
+import { goAndSettle, linesOf, openCard, PAGES, PHONE, pressTwice, pressUntil, sidewaysOf, startConsoleInBrowser, type ConsoleInBrowser } from "../support/console-browser.js";
+import { eventsOf, eventually, freshSession, type Docket } from "../support/docket.js";
 
-const PHONE = { width: 390, height: 844 };
 const INTRUDERS = '({ hacked: globalThis.hacked, made: document.querySelectorAll("main img, main script, main iframe, main [onerror]").length })';
 const XSS = "<img src=x onerror=\"window.hacked=1\"><script>window.hacked=1</script>";
 
-let home: string;
+let world: ConsoleInBrowser;
 let docket: Docket;
-let browser: Browser;
-const keys: Record<string, string> = {};
-const screens: Screen[] = [];
 
 beforeAll(async () => {
-  mkdirSync(join(REPO_ROOT, ".docket"), { recursive: true });
-  home = mkdtempSync(join(REPO_ROOT, ".docket/web-"));
-  const { agentsDir, scriptsDir } = await agentsWith(home, { folder: "parcel-agent", name: "parcels" }, ["assistant", "order-triage"]);
-  const dataDir = join(home, "data");
-  mkdirSync(join(dataDir, "keys"), { recursive: true });
-  const people = { ann: ["approver"], ben: ["approver"], vic: ["viewer"] };
-  const records = Object.entries(people).map(([principalId, roles]) => {
-    const { key, record } = createApiKey({ tenant: "default", principalId, class: "person", roles, scopes: ["*"] });
-    keys[principalId] = key;
-    return record;
-  });
-  await writeApiKeyFile(join(dataDir, "keys", "api-keys.json"), records);
-  docket = await startDocket({ dataDir, extraEnv: { all: { DOCKET_AGENTS_DIR: agentsDir, DOCKET_SCRIPTS_DIR: scriptsDir } } });
-  keys["dev"] = docket.apiKey;
-  browser = await launchChromium();
+  world = await startConsoleInBrowser({ fixtures: [{ folder: "parcel-agent", name: "parcels" }], people: { ann: ["approver"], ben: ["approver"], vic: ["viewer"] } });
+  ({ docket } = world);
 });
-afterAll(async () => {
-  await browser.close();
-  await docket.close();
-  rmSync(home, { recursive: true, force: true });
-});
-afterEach(async () => {
-  const wrongs = screens.flatMap((screen) => screen.wrongs);
-  for (const screen of screens.splice(0)) await screen.close();
-  expect(wrongs).toEqual([]);
-});
+afterAll(() => world.close());
+afterEach(async () => { expect(await world.endTest()).toEqual([]); });
 
-const url = (): string => docket.test.stack.urls.console ?? "";
-async function screen(who: string, options: ScreenOptions = {}, path = "/approvals"): Promise<Page> {
-  const opened = await openScreen(browser, url(), options);
-  screens.push(opened);
-  await signIn(opened.page, keys[who] ?? "", path);
-  return opened.page;
-}
-
+const screen = (who: string, options?: ScreenOptions, path?: string): Promise<Page> => world.screen(who, options, path);
 /** A session whose parcel waits for a decision, and its approval. */
-async function waitingParcel(id = "9007199254740993", street = "Hafenstr. 1"): Promise<{ sessionId: string; approvalId: string; argsDigest: string }> {
-  const sessionId = freshSession("parcel");
-  await docket.prompt(sessionId, `ship ${id} to ${street}`, { agent: "parcels" });
-  const { pending: { record } } = await docket.openApproval(sessionId);
-  return { sessionId, approvalId: record.approvalId, argsDigest: record.argsDigest };
-}
+const waitingParcel = (id = "9007199254740993", street = "Hafenstr. 1") => world.waiting(`ship ${id} to ${street}`, "parcels");
 
 const shipped = (sessionId: string): string[] => readFileSync(join(docket.dataDir, "workspaces", actorIdOf("default", sessionId), "shipped.jsonl"), "utf8").trim().split("\n");
 const decisions = async (sessionId: string) => eventsOf(await docket.journal(sessionId), "DecisionRecorded");
 const resultOf = (sessionId: string) => eventually(`a tool result of ${sessionId}`, async () => eventsOf(await docket.journal(sessionId), "ToolResultRecorded")[0], 30_000);
-const openCard = async (page: Page, approvalId: string): Promise<void> => {
-  await page.goto(`/approvals/${approvalId}`);
-  await page.getByText("this browser has checked it").waitFor();
-};
 
 describe("from a risky call to its approved effect", () => {
   it("by keyboard: one press arms, held keys, Enter and a moved selection do nothing, two presses approve exactly what was shown", async () => {
@@ -115,7 +72,7 @@ describe("from a risky call to its approved effect", () => {
     await approve.dblclick();
     await page.getByText("Press again to approve").waitFor();
     expect(await decisions(parcel.sessionId)).toEqual([]);
-    await eventually("the second press to count", async () => { await approve.click({ timeout: 300 }).catch(() => undefined); return (await page.getByText("Approved. The session has confirmed it").count()) > 0 || undefined; });
+    await pressUntil(approve, page.getByText("Approved. The session has confirmed it"));
     expect((await resultOf(parcel.sessionId)).status).toBe("succeeded");
     expect(await decisions(parcel.sessionId)).toHaveLength(1);
   });
@@ -176,7 +133,7 @@ describe("modify", () => {
     await send.dblclick();
     await dialog.getByText("Press again to approve the changes").waitFor();
     expect(await decisions(parcel.sessionId)).toEqual([]);
-    await eventually("the second press to count", async () => { await send.click({ timeout: 300 }).catch(() => undefined); return (await page.getByText(/Sent: modify|Modified\./).count()) > 0 || undefined; });
+    await pressUntil(send, page.getByText(/Sent: modify|Modified\./));
     await page.getByText("Modified. The session has confirmed it").waitFor();
     expect((await resultOf(parcel.sessionId)).status).toBe("succeeded");
     expect(shipped(parcel.sessionId)).toEqual(['{"insuredCents":50000,"notes":["ring twice"],"parcel":{"address":{"city":"Bremen","street":"Deich 7"},"fragile":false,"id":9223372036854775807,"weightGrams":1200},"service":"express"}']);
@@ -240,6 +197,64 @@ describe("a console that is gone for ten seconds", () => {
   });
 });
 
+describe("a console that takes connections and answers none", () => {
+  it("is said so long before its requests time out; once it goes on everything is right again, without a reload", async () => {
+    const page = await screen("ann");
+    const before = await waitingParcel();
+    await openCard(page, before.approvalId);
+    await page.evaluate("globalThis.sameDocument = true");
+    docket.test.stack.freeze("console");
+    try {
+      // A request times out after 15 s.
+      await page.getByText("No connection to the console").waitFor({ timeout: 12_000 });
+    } finally {
+      docket.test.stack.thaw("console");
+    }
+    await page.getByText("No connection to the console").waitFor({ state: "detached", timeout: 60_000 });
+    const { sessionId } = await waitingParcel();
+    await page.locator(".queue").getByText(sessionId).waitFor({ timeout: 60_000 });
+    expect(await page.evaluate("globalThis.sameDocument")).toBe(true);
+    expect(await decisions(before.sessionId)).toEqual([]);
+  });
+});
+
+describe("a change that does not fit", () => {
+  it("is refused with its place in the arguments and what was expected there; the reason of one that fits is in the audit and on the card, with what ran beside what was asked", async () => {
+    const parcel = await waitingParcel();
+    // The form knows the schema: what it lets through and the session refuses comes from somebody else's form.
+    const { pending } = await docket.openApproval(parcel.sessionId);
+    expect(await docket.decide({ pending, state: "open" }, "modify", { args: pending.args.replace('"Hafenstr. 1"', "17") })).toMatchObject({ status: 422, body: { code: "arguments_invalid", detail: expect.stringContaining("/parcel/address/street: got 17 (a number), expected: it must be string") as string } });
+    const page = await screen("ann");
+    await openCard(page, parcel.approvalId);
+    await page.getByText(/What happened so far/).click();
+    await page.locator(".course", { hasText: "/parcel/address/street: got 17" }).waitFor();
+    await page.keyboard.press("m");
+    const dialog = page.getByRole("dialog");
+    await dialog.getByLabel(/^street/).fill("Deich 7");
+    await dialog.getByLabel("Why (optional)").fill("they have moved");
+    await pressTwice(page, /Approve with changes/, /Sent: modify|Modified\./);
+    await page.getByText("Modified. The session has confirmed it").waitFor();
+    await page.getByRole("region", { name: "Arguments that were let run" }).getByText("Deich 7").waitFor();
+    await page.goto(`/approvals/${parcel.approvalId}`);
+    await page.locator(".card .notice", { hasText: "they have moved" }).waitFor();
+    const next = await waitingParcel("42");
+    await openCard(page, next.approvalId);
+    const past = page.locator(".similar li", { hasText: "they have moved" });
+    await past.getByText("ann").waitFor();
+    expect((await past.locator("p").allInnerTexts()).slice(1)).toEqual([expect.stringContaining("Deich 7") as string, expect.stringMatching(/^asked: .*Hafenstr. 1/) as string]);
+    await page.getByLabel("Why (optional)").fill("as ordered");
+    await page.keyboard.press("Tab");
+    await page.getByText("This call only. Allowing the tool for the session: never for a high risk").waitFor();
+    expect(await page.getByRole("button", { name: /Approve for this session/ }).count()).toBe(0);
+    await page.keyboard.press("a");
+    await page.keyboard.press("a");
+    await page.getByText("Approved. The session has confirmed it").waitFor();
+    expect((await decisions(next.sessionId)).map(({ text }) => text)).toEqual(["as ordered"]);
+    const { body } = await docket.console("GET", "/v1/audit?limit=100");
+    expect((body as { items: { action: string; target: string; reason: string }[] }).items.filter(({ reason }) => reason !== "").map(({ action, target, reason }) => `${action} ${target} ${reason}`)).toEqual(expect.arrayContaining([`approval.approve ${next.approvalId} as ordered`, `approval.modify ${parcel.approvalId} they have moved`]));
+  });
+});
+
 describe("the sessions", () => {
   it("are filtered in the address, tell their story as it grows, take a message and a cancel", async () => {
     const page = await screen("dev", {}, "/sessions");
@@ -258,6 +273,7 @@ describe("the sessions", () => {
     await page.getByText("Awaiting approval").first().waitFor();
     await page.getByRole("link", { name: /Decide on/ }).waitFor();
     await page.getByText("If nobody does by").waitFor();
+    await eventually("the window's title to say it", async () => (await page.title()).includes(`${sessionId}: Awaiting approval`) || undefined);
     await page.getByRole("button", { name: "Cancel run" }).click();
     await page.getByLabel("Reason").fill("wrong order");
     await page.getByRole("dialog").getByRole("button", { name: "Cancel run" }).click();
@@ -267,6 +283,43 @@ describe("the sessions", () => {
     await page.getByRole("link", { name: /Journal/ }).click();
     await page.getByText("SessionOpened").first().waitFor();
   });
+
+  it("show where the time went, the state at any revision, and give the journal as a file", async () => {
+    const parcel = await waitingParcel();
+    const page = await screen("dev", {}, `/sessions/${parcel.sessionId}?tab=waterfall`);
+    await page.locator(".waterfall li", { hasText: "waits for a person" }).getByText("so far").waitFor();
+    expect(await page.locator(".waterfall li").count()).toBeGreaterThanOrEqual(3);
+    await page.getByRole("link", { name: "State", exact: true }).click();
+    await page.locator(".state-at .status", { hasText: "Awaiting approval" }).waitFor();
+    await page.getByRole("button", { name: "Revision before" }).click();
+    await page.waitForURL(/rev=\d+/);
+    await page.getByRole("spinbutton", { name: "Revision" }).fill("1");
+    await page.keyboard.press("Tab");
+    await page.waitForURL(/rev=1$/);
+    await page.locator(".state-at .status", { hasText: /Idle|Planning/ }).waitFor();
+    const [download] = await Promise.all([page.waitForEvent("download"), page.getByRole("link", { name: "Export the journal" }).click()]);
+    const lines = readFileSync(await download.path(), "utf8").trim().split("\n");
+    expect(lines.map((line) => (JSON.parse(line) as { rev: number }).rev)).toEqual((await docket.journal(parcel.sessionId)).map((entry) => entry.rev));
+  });
+
+  it("are found by words of their messages, in a view that is kept under a name; costs and hits of rules are counted", async () => {
+    const sessionId = freshSession("view");
+    await docket.ended(await docket.prompt(sessionId, "hello from Zanzibar"));
+    const page = await screen("dev", {}, "/sessions?q=zanzib");
+    await page.getByRole("link", { name: sessionId }).waitFor();
+    await page.getByRole("button", { name: "Save this view" }).click();
+    await page.getByLabel("Name").fill("the islands");
+    await page.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+    await page.goto("/sessions");
+    await page.getByRole("link", { name: "the islands" }).click();
+    await page.waitForURL(/q=zanzib/);
+    await page.getByRole("link", { name: sessionId }).waitFor();
+    await page.goto("/costs");
+    await page.getByRole("region", { name: "By agent" }).getByRole("link", { name: "assistant" }).waitFor();
+    await waitingParcel();
+    await page.goto("/policies");
+    await page.locator(".rule", { hasText: "effects-once" }).locator(".hits b").filter({ hasNotText: /^0$/ }).first().waitFor();
+  });
 });
 
 describe("dead letters, policies and the rest", () => {
@@ -275,12 +328,12 @@ describe("dead letters, policies and the rest", () => {
     for (const orderId of orders) await docket.test.callSidecar("gateway", "/v1.0/publish/tasks/agent.tasks.incoming", { method: "POST", body: JSON.stringify({ specversion: "1.0", id: orderId, source: "test", type: "com.nobody.wants.this", subject: orderId, data: {} }), headers: { "content-type": "application/cloudevents+json" } });
     const page = await screen("dev", {}, "/dead-letters");
     await page.locator(".row", { hasText: orders[0] ?? "" }).click();
-    await page.getByRole("button", { name: "Discard" }).click();
+    await page.locator(".detail").getByRole("button", { name: "Discard" }).click();
     await page.getByLabel("Reason").fill("a test");
     await page.getByRole("dialog").getByRole("button", { name: "Discard" }).click();
     await page.getByText("Discarded.").waitFor();
     await page.locator(".row", { hasText: orders[1] ?? "" }).click();
-    await page.getByRole("button", { name: "Redrive" }).click();
+    await page.locator(".detail").getByRole("button", { name: "Redrive" }).click();
     await page.getByLabel("Reason").fill("again");
     await page.getByRole("dialog").getByRole("button", { name: "Redrive" }).click();
     await page.getByText("Redriven: the session gets it").waitFor();
@@ -294,6 +347,7 @@ describe("dead letters, policies and the rest", () => {
     await page.getByLabel("Arguments, JSON").fill('{"orderId":"1001","amountCents":1200,"reason":"x"}');
     await page.getByRole("button", { name: "Judge" }).click();
     await page.locator(".judged").getByText("effects-once,money-moves").waitFor();
+    for (const words of ["approver or admin", "1 person has to approve", "never: its risk is high, and that is decided call by call"]) await page.locator(".judged").getByText(words).waitFor();
     await page.goto("/audit");
     await page.locator("tbody tr", { hasText: "dead-letter.discard" }).first().waitFor();
     await page.goto("/system");
@@ -305,8 +359,6 @@ describe("dead letters, policies and the rest", () => {
     await page.getByText("Everything that the console can see answers").waitFor({ timeout: 60_000 });
   });
 });
-
-const PAGES = ["/approvals?view=all", "/approvals?view=decided", "/sessions", "/dead-letters", "/audit", "/policies", "/agents", "/system"];
 
 describe("hostile texts", () => {
   it("are inert on every page, in every field that a model, tool, sender or person writes", async () => {
@@ -323,9 +375,7 @@ describe("hostile texts", () => {
     await page.getByText("Rejected. The session has confirmed it").waitFor();
     const seen: string[] = [];
     for (const path of [...PAGES, `/approvals/${record.approvalId}`, `/sessions/${encodeURIComponent(sessionId)}`, `/sessions/${encodeURIComponent(sessionId)}?tab=journal`, `/dead-letters/${encodeURIComponent(letter.letter.deadLetterId)}`, `/sessions?q=${encodeURIComponent(XSS)}`, `/${encodeURIComponent(XSS)}`]) {
-      await page.goto(path);
-      await page.locator("main h1, main h2").first().waitFor();
-      await page.locator(".skeleton").first().waitFor({ state: "detached" });
+      await goAndSettle(page, path);
       await page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true");
       expect(await page.evaluate(INTRUDERS), path).toEqual({ hacked: undefined, made: 0 });
       if ((await page.locator("main").innerText()).includes("<img src=x onerror=")) seen.push(path);
@@ -337,8 +387,7 @@ describe("hostile texts", () => {
 
 describe("the first load", () => {
   it("is below 70 KB on the wire, from this server alone, and refuses what is inline", async () => {
-    const opened = await openScreen(browser, url());
-    screens.push(opened);
+    const opened = await world.open();
     const sizes: number[] = [];
     opened.page.on("response", (response) => { void response.request().sizes().then((size) => { sizes.push(size.responseBodySize); }); });
     await opened.page.goto("/");
@@ -353,16 +402,46 @@ describe("the first load", () => {
   });
 });
 
+describe("on a phone, 390 px wide", () => {
+  it("nothing sticks out sideways on any page, and what is one line stays one", async () => {
+    const parcel = await waitingParcel("9223372036854775807", "A-street-whose-name-is-one-word-and-does-not-end-anywhere-near-the-edge-of-a-phone 1");
+    const letterId = freshSession("letter");
+    await docket.test.callSidecar("gateway", "/v1.0/publish/tasks/agent.tasks.incoming", { method: "POST", body: JSON.stringify({ specversion: "1.0", id: letterId, source: "test", type: "com.nobody.wants.this", subject: letterId, data: {} }), headers: { "content-type": "application/cloudevents+json" } });
+    const letter = await eventually("its dead letter", async () => (await docket.deadLetters()).find((item) => item.letter.envelope?.subject === letterId), 30_000);
+    const opened = await world.open(PHONE);
+    await opened.page.goto("/approvals");
+    await opened.page.getByLabel("API key").waitFor();
+    const found: Record<string, string[]> = {};
+    const look = async (page: Page, name: string): Promise<void> => { const out = await sidewaysOf(page); if (out.length > 0) found[name] = out; };
+    for (const words of ["its roles say what you may do here", ".docket/keys/dev-api-key.txt"]) await opened.page.getByText(words).waitFor();
+    await look(opened.page, "sign-in");
+    const page = await screen("dev", PHONE);
+    const session = `/sessions/${parcel.sessionId}`;
+    for (const path of [...PAGES, "/approvals?view=snoozed", `/approvals/${parcel.approvalId}`, session, ...["waterfall", "journal", "state"].map((tab) => `${session}?tab=${tab}`), `/dead-letters/${encodeURIComponent(letter.letter.deadLetterId)}`, "/confirm", "/no-such-page"]) {
+      await goAndSettle(page, path);
+      await page.evaluate("for (const details of document.querySelectorAll('details')) details.open = true");
+      await look(page, path);
+    }
+    for (const key of ["m", "x", "t", "s"]) {
+      await openCard(page, parcel.approvalId);
+      await page.keyboard.press(key);
+      await page.getByRole("dialog").waitFor();
+      await look(page, `dialog ${key}`);
+    }
+    expect(found).toEqual({});
+    await goAndSettle(page, session);
+    expect([await linesOf(page, "Sign out"), await linesOf(page, "Export the journal")]).toEqual([1, 1]);
+  });
+});
+
 describe("accessibility", () => {
   it.each(["light", "dark"] as const)("axe has no serious finding on any page, %s", async (colorScheme) => {
     const parcel = await waitingParcel();
     const page = await screen("dev", { colorScheme });
     const findings: Record<string, string[]> = {};
     const check = async (name: string): Promise<void> => { const found = await axeFindings(page); if (found.length > 0) findings[name] = found; };
-    for (const path of [...PAGES, `/approvals/${parcel.approvalId}`, `/sessions/${parcel.sessionId}`, `/sessions/${parcel.sessionId}?tab=journal`]) {
-      await page.goto(path);
-      await page.locator("main h1, main h2").first().waitFor();
-      await page.locator(".skeleton").first().waitFor({ state: "detached" });
+    for (const path of [...PAGES, `/approvals/${parcel.approvalId}`, `/sessions/${parcel.sessionId}`, `/sessions/${parcel.sessionId}?tab=journal`, `/sessions/${parcel.sessionId}?tab=waterfall`, `/sessions/${parcel.sessionId}?tab=state`]) {
+      await goAndSettle(page, path);
       await check(path);
     }
     await openCard(page, parcel.approvalId);

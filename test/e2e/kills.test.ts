@@ -20,8 +20,8 @@ const KILLED: readonly (readonly [process: string, kind: Kind])[] = [
   ["console-daprd", "refund"], ["broker", "status"], ["placement", "plain"], ["scheduler", "plain"],
 ];
 const REST_MS = 60_000;
-/** A released guard's reminder goes with its next tick. */
-const REMINDERS_MS = 30_000;
+/** A released guard's reminder goes with its next tick (10 s); a scheduler that was killed ticks again after 20 s. */
+const REMINDERS_MS = 60_000;
 const FROZEN_WITH_SIDECAR = process.env["DOCKET_KILLS_FREEZE"] === "machine";
 
 let docket: Docket;
@@ -174,8 +174,7 @@ describe("kill -9 with work in flight", () => {
     await eventually("the console shows what is", () => (shownProblems(load).length === 0 ? true : undefined), 30_000).catch(() => undefined);
     expect(shownProblems(load)).toEqual([]);
     await eventually("no reminder is left", async () => ((await reminderProblems(load)).length === 0 ? true : undefined), REMINDERS_MS).catch(() => undefined);
-    // Counted, not asserted: no session needs them, and it is open why the scheduler keeps some for minutes (docs/ready-for-production.md).
-    console.log(`kills: reminders left of guards that are released: ${String((await reminderProblems(load)).length)}`);
+    expect(await reminderProblems(load)).toEqual([]);
     expect(foldCheck(docket).problems).toEqual([]);
   });
 
@@ -184,9 +183,9 @@ describe("kill -9 with work in flight", () => {
     // Others than this test's own would use up the streams that one principal may hold.
     for (const { client } of load.streams.splice(0)) client.close();
     await docket.test.stack.restart("broker");
-    // Deltas are lossy, and a short answer may be over before the stream has caught up: so one of several answers has to stream.
+    // Deltas are lossy: those of an answer that comes while the broker's readers are not back are gone. The model thinks first, so the stream has caught up.
     await eventually("an answer that streams", async () => {
-      const sent = load.event("deltas", "plain", "hello");
+      const sent = load.event("deltas", "think", "think for long", { agent: "chaos" });
       load.watch(sent.sessionId);
       const stream = load.streams.at(-1)!.client;
       await load.send(sent);
@@ -195,9 +194,9 @@ describe("kill -9 with work in flight", () => {
         if (streamProblems(load).length > 0) throw new Error(streamProblems(load).join("; "));
         return true;
       }, 60_000);
-      // Answers come faster than the broker's readers are back: each attempt gives its stream back, or the principal has none left.
+      // Each attempt gives its stream back, or the principal has none left.
       for (const { client } of load.streams.splice(0)) client.close();
       return stream.events.some((event) => event.event === "delta") ? true : undefined;
-    }, 60_000);
+    }, 200_000);
   });
 });

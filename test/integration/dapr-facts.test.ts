@@ -2,8 +2,11 @@
  * The facts of DESIGN 7 that the code relies on, each on a real daprd (or, where Docket is the one that answers, on the real
  * listener). Facts about scopes, secrets and placement are in launcher-stack.test.ts, about the state API in state-store.test.ts.
  */
+import { cpSync, mkdtempSync, rmSync } from "node:fs";
 import { createServer, type Server } from "node:http";
 import type { AddressInfo } from "node:net";
+import { tmpdir } from "node:os";
+import { basename, join } from "node:path";
 import pino from "pino";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { CHANNELS } from "../../src/contracts/channels.js";
@@ -11,8 +14,10 @@ import { actorIdOf } from "../../src/contracts/ids.js";
 import { closeRoutes, createListener, listen } from "../../src/dapr/listener.js";
 import { callSession } from "../../src/dapr/sessions-client.js";
 import { Sidecar } from "../../src/dapr/sidecar.js";
-import { eventually, startTestStack, type TestStack } from "../support/cluster.js";
+import { streamConfigOf } from "../../src/launcher/broker.js";
+import { eventually, REPO_ROOT, startTestStack, type TestStack } from "../support/cluster.js";
 import { eventsOf, freshSession, startDocket, type Docket } from "../support/docket.js";
+import { updateStream } from "../support/streams.js";
 
 const TRACE = "00-4bf92f3577b34da6a3ce929d0e0e4736-00f067aa0ba902b7-01";
 const silent = pino({ level: "silent" });
@@ -70,6 +75,27 @@ describe("daprd 1.14 delivering over HTTP", () => {
     expect((await arrives(both))["traceparent"]).toBe(TRACE);
   });
 
+  it("takes two events of different sources with one id for one, within the stream's duplicate window: ours is as short as NATS allows", async () => {
+    const [id, marker] = [freshSession("same"), freshSession("marker")];
+    await updateStream(cluster, CHANNELS.tasks, { duplicate_window: 60e9 });
+    try {
+      for (const source of ["one", "two"]) await publish(id, {}, { source });
+    } finally {
+      await updateStream(cluster, CHANNELS.tasks);
+    }
+    await publish(marker);
+    await arrives(marker);
+    expect(await attempts(id)).toBe(1);
+    expect(streamConfigOf(CHANNELS.tasks).duplicate_window).toBe(100e6);
+    const again = freshSession("same");
+    await publish(again, {}, { source: "one" });
+    await arrives(again);
+    await eventually("one of the other source comes too, when the window is over", async () => {
+      await publish(again, {}, { source: "two" });
+      return (await attempts(again)) >= 2 ? true : undefined;
+    }, 30_000);
+  });
+
   it("7.6: delivers in the order of publication, one at a time, also after a failure", async () => {
     const ids = Array.from({ length: 12 }, (_, n) => `${freshSession("order")}-${String(n)}`);
     await behave({ status: "RETRY" });
@@ -80,6 +106,34 @@ describe("daprd 1.14 delivering over HTTP", () => {
     await arrives(ids.at(-1)!);
     const got = ((await (await cluster.callApp("sessions", "/seen")).json()) as { event: { id: string } }[]).map(({ event }) => event.id).filter((id) => ids.includes(id));
     expect(got.filter((id, at) => got.indexOf(id) === at)).toEqual(ids);
+  });
+});
+
+describe("daprd 1.14 without the retry policy of our subscriptions", () => {
+  let cluster: TestStack;
+  let resources: string;
+  beforeAll(async () => {
+    resources = mkdtempSync(join(tmpdir(), "docket-no-policy-"));
+    cpSync(join(REPO_ROOT, "components/embedded"), resources, { recursive: true, filter: (file) => basename(file) !== "resiliency.yaml" });
+    cluster = await startTestStack({ probeApps: true, only: ["gateway", "sessions", "console"], resources });
+  });
+  afterAll(async () => {
+    await cluster.close();
+    rmSync(resources, { recursive: true, force: true });
+  });
+
+  it("7.2: dead-letters a good event at its first failure", async () => {
+    const id = freshSession("once");
+    await cluster.callApp("sessions", "/behave", { method: "POST", body: JSON.stringify({ channel: CHANNELS.tasks.component, code: 503 }) });
+    const reply = await cluster.callSidecar("gateway", `/v1.0/publish/${CHANNELS.tasks.component}/${CHANNELS.tasks.topic}`, {
+      method: "POST", headers: { "content-type": "application/cloudevents+json" }, body: JSON.stringify({ specversion: "1.0", id, source: "test", type: "com.docket.test.v1", data: {} }),
+    });
+    expect(reply.status).toBe(204);
+    await eventually("it is a dead letter", async () => {
+      const seen = await (await cluster.callApp("console", "/seen")).json() as { event: { id: string } }[];
+      return seen.some(({ event }) => event.id === id) ? true : undefined;
+    }, 30_000);
+    expect(((await (await cluster.callApp("sessions", "/attempts")).json()) as Record<string, number>)[id]).toBe(1);
   });
 });
 

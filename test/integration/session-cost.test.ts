@@ -4,20 +4,12 @@
  * that every byte it writes and every read can be counted.
  */
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-import { defineAgent } from "../../src/agent/index.js";
 import type { Envelope } from "../../src/contracts/cloudevent.js";
-import { RUN_ENDED } from "../../src/contracts/messages.js";
-import { DaprSessionStore } from "../../src/dapr/session-store.js";
 import { Sidecar } from "../../src/dapr/sidecar.js";
 import { DaprState, type StateOperation } from "../../src/dapr/state.js";
-import { createModels } from "../../src/model/registry.js";
-import { systemClock } from "../../src/platform/clock.js";
-import { createLogger } from "../../src/platform/log.js";
-import { compilePolicy } from "../../src/session/core/policy/compile.js";
 import { transcriptOf } from "../../src/session/core/transcript.js";
-import type { SessionState } from "../../src/session/core/state.js";
 import { receiveEvent } from "../../src/session/host/intake.js";
-import { SessionService } from "../../src/session/host/service.js";
+import { echoHost } from "../support/echo-host.js";
 import { startTestStack, type TestStack } from "../support/cluster.js";
 
 const TURNS = 2_000;
@@ -50,20 +42,6 @@ afterAll(async () => {
   await test.close();
 });
 
-function host(state: DaprState, onEnded: () => void = () => undefined): { service: SessionService; store: DaprSessionStore<SessionState> } {
-  const store = new DaprSessionStore<SessionState>(state, (document) => document as SessionState);
-  const agent = defineAgent({ name: "echo", version: "1", description: "Echoes.", instructions: "Echo.", model: "scripted:echo", tools: [], triggers: [] });
-  const refuse = () => Promise.reject(new Error("no decisions or results in this test"));
-  const models = createModels({});
-  const service = new SessionService({
-    host: "test-host", store, bus: { publish: (_channel, envelope) => { if (envelope.type === RUN_ENDED) onEnded(); return Promise.resolve(); } }, reminders: { set: () => Promise.resolve(), remove: () => Promise.resolve() },
-    heartbeats: { isAlive: () => Promise.resolve(true) }, grantSigner: { sign: refuse }, decisions: { verify: refuse }, results: { verify: refuse },
-    catalog: { agents: new Map([["echo", agent]]), manifests: new Map(), policy: compilePolicy([]), defaultModel: "scripted:echo", defaultAgent: "echo" },
-    resolveModel: (name) => models.resolve(name), clock: systemClock, random: Math.random, logger: createLogger("test", "silent"),
-  });
-  return { service, store };
-}
-
 const target = { tenant: "default", sessionId: "long", actorId: "default_long", agent: "echo" };
 
 function prompt(n: number): Envelope {
@@ -76,7 +54,7 @@ describe("a session of two thousand turns", () => {
   it("writes as many bytes per turn at the end as at the start, and is taken up again in under 50 ms of store time", async () => {
     const state = new CountingState(sidecar, "session-store");
     let onEnded: () => void = () => undefined;
-    const { service } = host(state, () => { onEnded(); });
+    const { service } = echoHost(state, { onEnded: () => { onEnded(); } });
     for (let n = 0; state.bytes.length < TURNS; n += 1) {
       const ended = new Promise<void>((resolve) => { onEnded = resolve; });
       const outcome = await service.run(target.actorId, receiveEvent(service.source, target, prompt(n)));
@@ -95,7 +73,7 @@ describe("a session of two thousand turns", () => {
     const times: number[] = [];
     for (let again = 0; again < 5; again += 1) {
       const cold = new CountingState(sidecar, "session-store");
-      const { service: fresh } = host(cold);
+      const { service: fresh } = echoHost(cold);
       const loaded = await fresh.turns.read(target.actorId);
       if (loaded.status === "NEW") throw new Error("the session is gone");
       const entries = await fresh.turns.readEntries(target.actorId, loaded.window.fromRev, loaded.rev);

@@ -10,7 +10,7 @@ import { CHANNELS } from "../../src/contracts/channels.js";
 import { writeBrokerConfig } from "../../src/launcher/broker.js";
 import { answers } from "../../src/launcher/externals.js";
 import { choosePorts } from "../../src/launcher/ports.js";
-import { locateKfake, locateNats } from "../../src/launcher/runtime/locate.js";
+import { locateNats, locateTestServer } from "../../src/launcher/runtime/locate.js";
 import { eventually, REPO_ROOT } from "./cluster.js";
 import { startRedis } from "./redis.js";
 
@@ -79,7 +79,7 @@ export async function createVhost(): Promise<TestBroker> {
 
 /** Kafka's protocol from memory (runtime/kfake), a server of its own. */
 export async function startKafka(): Promise<TestBroker> {
-  const binary = await locateKfake({ root: REPO_ROOT, report: (line) => process.stderr.write(`[kfake] ${line}\n`) });
+  const binary = await locateTestServer("kfake", { root: REPO_ROOT, report: (line) => process.stderr.write(`[kfake] ${line}\n`) });
   const port = await freePort();
   const server = spawn(binary, ["-port", String(port), "-partitions", String(PARTITIONS), "-topics", Object.values(CHANNELS).map((channel) => channel.topic).join()], { stdio: ["pipe", "ignore", "ignore"] });
   await eventually("kfake answers", async () => ((await answers("kafka", `127.0.0.1:${String(port)}`)) ? true : undefined));

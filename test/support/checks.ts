@@ -7,9 +7,9 @@ import { eventsOf, type Docket } from "./docket.js";
 
 export interface FoldReport { readonly sessions: number; readonly entries: number; readonly problems: readonly string[] }
 
-/** fold(journal) = state for every session in the store (by default the data folder's SQLite file), by a process that is not Docket's. */
-export function foldCheck(docket: Pick<Docket, "dataDir">, store = join(docket.dataDir, "state", "sessions.db")): FoldReport {
-  const output = execFileSync(process.execPath, [join(REPO_ROOT, "test/support/fold-check.mjs"), store], { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
+/** fold(journal) = state for every session in the store (by default the data folder's SQLite file), by a process that is not Docket's. `dist`: the build whose fold it is. */
+export function foldCheck(docket: Pick<Docket, "dataDir">, store = join(docket.dataDir, "state", "sessions.db"), dist = join(REPO_ROOT, "dist")): FoldReport {
+  const output = execFileSync(process.execPath, [join(REPO_ROOT, "test/support/fold-check.mjs"), store, dist], { encoding: "utf8", maxBuffer: 64 * 1024 * 1024 });
   return JSON.parse(output) as FoldReport;
 }
 

@@ -5,19 +5,23 @@ import { runCli } from "../../src/cli/program.js";
 import type { CliIo } from "../../src/cli/io.js";
 
 export interface Ran { readonly code: number; readonly out: string; readonly err: string; readonly asked: string[] }
-export interface RunOptions { readonly env?: Record<string, string | undefined>; readonly cwd?: string; readonly interactive?: boolean; readonly answer?: string; readonly interrupted?: AbortSignal }
+export interface RunOptions { readonly env?: Record<string, string | undefined>; readonly cwd?: string; readonly interactive?: boolean; readonly answer?: string; readonly interrupted?: AbortSignal; /** Lines of a terminal. */ readonly rows?: number; /** Sees what is printed, as it is. */ readonly onOut?: (text: string) => void; readonly onErr?: (text: string) => void }
 
 export async function docket(args: readonly string[], options: RunOptions = {}): Promise<Ran> {
   let out = "", err = "";
   const asked: string[] = [];
   const io: CliIo = {
     env: options.env ?? {}, cwd: options.cwd ?? process.cwd(), interactive: options.interactive ?? false, interrupted: options.interrupted ?? new AbortController().signal,
-    out: (text) => { out += text; }, err: (text) => { err += text; },
+    rows: () => options.rows,
+    out: (text) => { out += text; options.onOut?.(text); }, err: (text) => { err += text; options.onErr?.(text); },
     ask: async (question) => { asked.push(question); return options.answer ?? ""; },
   };
   const code = await runCli(args, io);
   return { code, out, err, asked };
 }
+
+/** An outside where nothing is said and nobody is there, for walking the tree of commands. */
+export const quietIo = (cwd: string): CliIo => ({ env: {}, cwd, interactive: false, interrupted: new AbortController().signal, rows: () => undefined, out: () => undefined, err: () => undefined, ask: async () => "" });
 
 export interface FakeServer { readonly url: string; readonly requests: { method: string; path: string; headers: IncomingMessage["headers"]; body: string }[]; close(): Promise<void> }
 

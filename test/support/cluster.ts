@@ -41,6 +41,8 @@ export async function startTestStack(options: TestStackOptions = {}): Promise<Te
     ports: "free",
     onExit: "ignore",
     readyTimeoutMs: 90_000,
+    // Any suite can be run under mutual TLS: DOCKET_TEST_MTLS=1 npm test -- e2e.
+    mtls: process.env["DOCKET_TEST_MTLS"] === "1",
     report: (line) => process.stderr.write(`[stack] ${line}\n`),
     ...(probeApps ? probeSettings() : {}),
     ...stackOptions,

@@ -1,5 +1,6 @@
 /** Fakes around the console: sessions that judge decisions as the actor does, recording publishers, and a clock that tests turn. */
 import { once } from "node:events";
+import type { Express, Request, Response } from "express";
 import { DecisionMade, type ApprovalRecord, type PendingApproval } from "../../src/contracts/decisions.js";
 import type { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../../src/contracts/api.js";
 import { serializeEnvelope, type Envelope } from "../../src/contracts/cloudevent.js";
@@ -13,7 +14,8 @@ import type { Installed, Publisher, Sessions } from "../../src/console/ports.js"
 import { listen, type Listening } from "../../src/platform/http.js";
 import { createLogger } from "../../src/platform/log.js";
 import type { Signer, Trust } from "../../src/platform/keys.js";
-import { signDecision, verifyDecision } from "../../src/platform/signing.js";
+import { signAuditHead, signDecision, verifyAuditHead, verifyDecision } from "../../src/platform/signing.js";
+import { noticeSignerOf } from "./notices.js";
 import { compilePolicy } from "../../src/session/core/policy/compile.js";
 
 export const START_MS = 1_800_000_000_000;
@@ -36,6 +38,9 @@ export class FakeSessions implements Sessions {
   readonly verdicts = new Map<string, string>();
   down = false;
   journalReads = 0;
+  /** Refuses every decision, as a session does. */
+  refuseWith: { readonly code: string; readonly message?: string } | undefined;
+  readonly #why = new Map<string, string>();
 
   async readSession(actorId: string): Promise<SessionView | undefined> { this.#check(); return this.views.get(actorId); }
   async readJournal(actorId: string, afterRev: number, limit: number): Promise<JournalPage | undefined> {
@@ -47,7 +52,8 @@ export class FakeSessions implements Sessions {
   async readDecision(_actorId: string, decisionId: string): Promise<DecisionOutcome> {
     this.#check();
     const verdict = this.verdicts.get(decisionId);
-    return verdict === undefined ? { known: false } : { known: true, verdict, rev: 7 };
+    const message = this.#why.get(decisionId);
+    return verdict === undefined ? { known: false } : { known: true, verdict, rev: 7, ...(message === undefined ? {} : { message }) };
   }
   /** What sessions say of every event. */
   outcome: EventOutcome = { state: "unknown" };
@@ -59,6 +65,11 @@ export class FakeSessions implements Sessions {
     const made = DecisionMade.parse(JSON.parse(envelope.data));
     const claims = await verifyDecision(trust, made.decision, nowMs).catch(() => undefined);
     if (claims === undefined || this.verdicts.has(claims.jti)) return;
+    if (this.refuseWith !== undefined) {
+      this.verdicts.set(claims.jti, this.refuseWith.code);
+      if (this.refuseWith.message !== undefined) this.#why.set(claims.jti, this.refuseWith.message);
+      return;
+    }
     const record = this.views.get(claims.sub)?.approvals.find((one) => one.approvalId === claims.approvalId);
     const refusal = record === undefined ? "already_decided"
       : claims.version !== record.version ? "version_mismatch"
@@ -83,7 +94,7 @@ const INSTALLED: Installed = {
 };
 
 export interface ConsoleWorld {
-  readonly console: Console; readonly http: Listening; readonly sessions: FakeSessions; readonly tasks: FakePublisher; readonly decisions: FakePublisher;
+  readonly console: Console; readonly http: Listening; readonly sessions: FakeSessions; readonly tasks: FakePublisher; readonly decisions: FakePublisher; readonly receipts: FakePublisher;
   readonly clock: { ms: number; nowMs(): number };
   /** API keys: `key(...roles)` makes one. */
   key(roles: readonly string[], more?: { tenant?: string; class?: "person" | "machine" | "agent"; id?: string; scopes?: string[] }): string;
@@ -93,17 +104,25 @@ export interface ConsoleWorld {
   close(): Promise<void>;
 }
 
-export async function startConsole(keys: { signer: Signer; trust: Trust }, config: Partial<Record<string, unknown>> = {}): Promise<ConsoleWorld> {
+type ConsoleSettings = Partial<Record<string, unknown>>;
+
+export async function startConsole(keys: { signer: Signer; trust: Trust }, config: ConsoleSettings | ((url: string) => ConsoleSettings) = {}): Promise<ConsoleWorld> {
+  // The address is known before the console is made: what signs in elsewhere must say where to come back to.
+  const door: { app?: Express } = {};
+  const http = await listen(((req: Request, res: Response) => { door.app?.(req, res); }) as unknown as Express, { host: "127.0.0.1", port: 0 });
+  const settings = typeof config === "function" ? config(http.url) : config;
   const clock = { ms: START_MS, nowMs() { return this.ms; } };
-  const sessions = new FakeSessions(), tasks = new FakePublisher(), decisions = new FakePublisher();
+  const sessions = new FakeSessions(), tasks = new FakePublisher(), decisions = new FakePublisher(), receipts = new FakePublisher();
   decisions.onSend = (envelope) => { void sessions.judge(keys.trust, envelope, clock.nowMs()); };
   const records: ReturnType<typeof createApiKey>["record"][] = [];
   const authenticator = createApiKeys(records, clock);
-  const console = createConsole({ sessions, tasks, decisions, authenticator, clock, installed: INSTALLED, parts: [{ name: "sidecar", about: "a fake", check: async () => { if (sessions.down) throw new Error("no answer (fake)"); return "healthy"; } }], logger: createLogger("console", "silent"), signer: { sign: (claims) => signDecision(keys.signer, claims) } },
-    ConsoleConfig.parse({ database: ":memory:", verdictWaitMs: 400, verdictPollMs: 10, ...config }));
-  const http = await listen(console.publicApp, { host: "127.0.0.1", port: 0 });
+  const console = createConsole({ sessions, tasks, decisions, receipts, authenticator, clock, installed: INSTALLED, parts: [{ name: "sidecar", about: "a fake", check: async () => { if (sessions.down) throw new Error("no answer (fake)"); return "healthy"; } }], logger: createLogger("console", "silent"), signer: { sign: (claims) => signDecision(keys.signer, claims) },
+    noticeSigner: noticeSignerOf(keys),
+    auditSigner: { sign: (claims) => signAuditHead(keys.signer, claims), verify: (jws, nowMs) => verifyAuditHead(keys.trust, jws, nowMs) } },
+    ConsoleConfig.parse({ database: ":memory:", verdictWaitMs: 400, verdictPollMs: 10, ...settings }));
+  door.app = console.publicApp;
   return {
-    console, http, sessions, tasks, decisions, clock,
+    console, http, sessions, tasks, decisions, receipts, clock,
     key(roles, more = {}) {
       const made = createApiKey({ tenant: more.tenant ?? "default", principalId: more.id ?? "ann", class: more.class ?? "person", roles, scopes: more.scopes ?? ["*"] });
       records.push(made.record);

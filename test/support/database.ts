@@ -8,13 +8,21 @@ import { startPostgres } from "./tools/postgres.js";
 
 export interface TestDatabase { readonly address: string; readonly version: string; drop(): Promise<void> }
 
-export async function createDatabase(options: { readonly durable?: boolean } = {}): Promise<TestDatabase> {
-  const server = await startPostgres(options);
+/**
+ * daprd makes these by itself, and of several that start at once on an empty database one may die of it: `create table if not exists` is
+ * no lock. The default's, and that of the profiles' session store, which several hosts open.
+ */
+const METADATA_TABLES = ["dapr_metadata", "docket_sessions_metadata"];
+
+/** `beside`: on the server of this one, which must outlive it. */
+export async function createDatabase(options: { readonly durable?: boolean; readonly beside?: TestDatabase } = {}): Promise<TestDatabase> {
+  const server = options.beside === undefined ? await startPostgres(options) : { address: options.beside.address, stop: () => undefined };
   const name = `docket_test_${randomUUID().replaceAll("-", "")}`;
   const [row] = await asAdmin(server.address, "SHOW server_version");
   await asAdmin(server.address, `CREATE DATABASE ${name}`);
   const address = new URL(server.address);
   address.pathname = `/${name}`;
+  for (const table of METADATA_TABLES) await asAdmin(address.href, `CREATE TABLE ${table} (key text NOT NULL PRIMARY KEY, value text NOT NULL)`);
   return {
     address: address.href,
     version: String(row?.["server_version"]),

@@ -10,10 +10,11 @@ import { Problem } from "../../src/contracts/problems.js";
 import { GatewayConfig } from "../../src/gateway/config.js";
 import { createGateway, type Gateway } from "../../src/gateway/gateway.js";
 import { createInbox } from "../../src/gateway/inbox/inbox.js";
+import { RefusalBook } from "../../src/gateway/refusals.js";
 import type { DeadLetters, Inbox, KeyValue, KeyValueOperation, Sessions, TaskPublisher } from "../../src/gateway/ports.js";
 import { createApiKey, createApiKeys, type ApiKeyRecord } from "../../src/platform/apikeys.js";
 import { listen, type Listening } from "../../src/platform/http.js";
-import { createLogger } from "../../src/platform/log.js";
+import { createLogger, type Logger } from "../../src/platform/log.js";
 
 export class TestClock {
   constructor(public ms = Date.now()) {}
@@ -153,13 +154,16 @@ export interface TestGateway {
   readonly publisher: FakePublisher;
   readonly sessions: FakeSessions;
   readonly deadLetters: FakeDeadLetters;
+  readonly refusals: RefusalBook;
+  /** What the refusals were reported by. */
+  readonly reports: readonly Envelope[];
   readonly clock: TestClock;
   /** Keys: `all` has every scope in tenant acme, `other` is of tenant umbra, `reader` reads only, `old` has expired, `brief` expires in 300 ms. */
   readonly keys: Record<"all" | "other" | "reader" | "old" | "brief", string>;
   close(): Promise<void>;
 }
 
-export interface TestGatewayOptions { readonly config?: Record<string, unknown>; readonly store?: MemoryKeyValue; readonly clock?: TestClock; readonly sessions?: FakeSessions; readonly agents?: readonly AgentDefinition[] }
+export interface TestGatewayOptions { readonly config?: Record<string, unknown>; readonly store?: MemoryKeyValue; readonly clock?: TestClock; readonly sessions?: FakeSessions; readonly agents?: readonly AgentDefinition[]; readonly logger?: Logger }
 
 /** A gateway on port 0 over fakes. */
 export async function startTestGateway(options: TestGatewayOptions = {}): Promise<TestGateway> {
@@ -182,13 +186,15 @@ export async function startTestGateway(options: TestGatewayOptions = {}): Promis
   const publisher = new FakePublisher();
   const sessions = options.sessions ?? new FakeSessions();
   const deadLetters = new FakeDeadLetters();
+  const reports: Envelope[] = [];
+  const refusals = new RefusalBook({ publish: (envelope) => { reports.push(envelope); return Promise.resolve(); }, clock, logger: createLogger("test", "silent") });
   const gateway = createGateway({
-    publisher, inbox, sessions, deadLetters, clock, logger: createLogger("test", "silent"), apiKeys: createApiKeys(records, clock),
+    publisher, inbox, sessions, deadLetters, refusals, clock, logger: options.logger ?? createLogger("test", "silent"), apiKeys: createApiKeys(records, clock),
     route: (envelope) => routeEvent(options.agents ?? TEST_AGENTS, envelope, { defaultAgent: "order-triage" }),
   }, config);
   const listening = await listen(gateway.publicApp, { host: "127.0.0.1", port: 0 });
   return {
-    url: listening.url, gateway, listening, store, inbox, publisher, sessions, deadLetters, clock,
+    url: listening.url, gateway, listening, store, inbox, publisher, sessions, deadLetters, refusals, reports, clock,
     keys: { all: made.all.key, other: made.other.key, reader: made.reader.key, old: made.old.key, brief: made.brief.key },
     close: async () => { await gateway.stop(); await listening.close(100); },
   };

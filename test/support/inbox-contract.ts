@@ -16,6 +16,7 @@ class WatchedKeyValue implements KeyValue {
   down = false;
   /** Runs between a reader's read and its write, to play another replica. */
   beforeTransact: (() => Promise<void>) | undefined;
+  reads = 0;
   transactions = 0;
   conflicts = 0;
 
@@ -25,6 +26,7 @@ class WatchedKeyValue implements KeyValue {
 
   async bulkGet(keys: readonly string[]) {
     this.#assertUp();
+    this.reads += 1;
     const found = await this.store.bulkGet(keys.map((key) => this.#prefix + key));
     return new Map([...found].map(([key, item]) => [key.slice(this.#prefix.length), item] as const));
   }
@@ -129,6 +131,7 @@ export function describeInboxContract(name: string, open: () => KeyValue, scale:
       store.beforeTransact = async () => { if (!raced) { raced = true; await other.remove("a"); } };
       expect(await inbox.postpone(claimed!, next)).toBe(false);
       expect(await rowsOf(store)).toEqual([]);
+      expect(await inbox.due(Infinity, 10)).toEqual([]);
       expect(await indexOf(store)).toEqual([]);
     });
 
@@ -142,7 +145,10 @@ export function describeInboxContract(name: string, open: () => KeyValue, scale:
       expect(store.conflicts).toBeGreaterThan(0);
       const half = keys.length / 2;
       await Promise.all(keys.slice(0, half).flatMap((key, n) => [replicas[n % 4]!.remove(key), replicas[(n + 1) % 4]!.remove(key)]));
-      expect(await indexOf(store)).toEqual(keys.slice(half).sort());
+      expect(await rowsOf(store)).toEqual(keys.slice(half).sort());
+      expect((await indexOf(store)).filter((key) => keys.slice(half).includes(key)), "no row without its entry").toEqual(keys.slice(half).sort());
+      expect((await replicas[0]!.due(Infinity, 5)).length).toBe(Math.min(5, half));
+      await replicas[1]!.due(Infinity, 1_000);
       expect(await rowsOf(store)).toEqual(await indexOf(store));
     });
 
@@ -152,8 +158,32 @@ export function describeInboxContract(name: string, open: () => KeyValue, scale:
       await expect(inbox.add(row("k6", clock.nowMs()), identity("k6"))).rejects.toMatchObject({ code: "store_unavailable" });
       for (let n = 0; n < 6; n += 1) await inbox.remove(`k${String(n)}`);
       expect(await rowsOf(store)).toEqual([]);
-      expect(await indexOf(store)).toEqual([]);
       expect(await inbox.add(row("k6", clock.nowMs()), identity("k6"))).toEqual({ status: "added" });
+      const other = make({ store, clock, buckets: 2, bucketRows: 3 }).inbox;
+      for (let n = 7; n < 12; n += 1) expect(await other.add(row(`k${String(n)}`, clock.nowMs()), identity(`k${String(n)}`)), "entries of rows that are gone count for nobody").toEqual({ status: "added" });
+      expect(await indexOf(store)).toEqual(await rowsOf(store));
+    });
+
+    it("takes an entry that leads nowhere out of its bucket, and not one whose row is just being added", async () => {
+      const { clock, store, inbox } = make({ buckets: 1 });
+      const other = make({ store, clock, buckets: 1 }).inbox;
+      await inbox.add(row("a", clock.nowMs()), identity("a"));
+      await inbox.remove("a");
+      clock.advance(86_400_001);
+      let raced = false;
+      store.beforeTransact = async () => { if (!raced) { raced = true; await inbox.add(row("a", clock.nowMs()), identity("a")); } };
+      await other.due(Infinity, 10);
+      expect(raced).toBe(true);
+      expect((await other.due(Infinity, 10)).map(({ key }) => key)).toEqual(["a"]);
+    });
+
+    it("needs one write for a receipt, none for its repetition, and no read for either", async () => {
+      const { clock, store, inbox } = make();
+      await inbox.add(row("a", clock.nowMs()), identity("a"));
+      const [reads, writes] = [store.reads, store.transactions];
+      await inbox.remove("a");
+      await inbox.remove("a");
+      expect([store.reads - reads, store.transactions - writes]).toEqual([0, 1]);
     });
 
     it("never overwrites an index document that it cannot read", async () => {

@@ -16,7 +16,7 @@ import { StoreView } from "./store-view.js";
 
 /** The real agents and the `chaos` one. */
 export function chaosAgents(home: string): Promise<{ agentsDir: string; scriptsDir: string }> {
-  return agentsWith(home, { folder: "chaos-agent", name: "chaos" }, ["assistant", "order-triage"]);
+  return agentsWith(home, [{ folder: "chaos-agent", name: "chaos" }], ["assistant", "order-triage"]);
 }
 
 export const KINDS = ["plain", "status", "refund", "order", "failing-order", "parallel", "think", "effect"] as const;
@@ -268,7 +268,8 @@ export async function reminderProblems(load: Load): Promise<string[]> {
   await Promise.all(Array.from({ length: 8 }, async () => {
     for (let next = wanted.shift(); next !== undefined; next = wanted.shift()) {
       const reply = await load.docket.test.callSidecar("sessions", `/v1.0/actors/SessionActor/${next}`);
-      if (reply.ok && (await reply.text()) !== "") left.push(next);
+      const text = await reply.text();
+      if (reply.ok && text !== "") left.push(`${next} ${text}`);
     }
   }));
   return left;

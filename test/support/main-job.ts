@@ -195,8 +195,8 @@ async function rested(docket: Docket, session: string, runs: number): ReturnType
   }, SLOW_MS);
 }
 
-/** The profile's channels over the asked state stores. */
-function componentsOf(pair: Pair): string {
+/** The profile's channels over the asked state stores, as component files in a folder of their own. */
+export function componentsOf(pair: Pick<Pair, "profile" | "store">): string {
   const folder = mkdtempSync(join(tmpdir(), "docket-matrix-"));
   cpSync(join(REPO_ROOT, "components", pair.profile), folder, { recursive: true });
   const stores = pair.store === "SQLite" ? "embedded" : "production";

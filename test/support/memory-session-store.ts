@@ -3,8 +3,10 @@
  * nothing, texts instead of objects), with failures on demand. `describeSessionStoreContract` keeps it honest.
  */
 import { setImmediate as yieldToOthers } from "node:timers/promises";
-import { blobKeysOf, JournalEntry } from "../../src/contracts/journal.js";
+import { blobKeysOf, readEntry, type JournalEntry } from "../../src/contracts/journal.js";
 import { Problem } from "../../src/contracts/problems.js";
+import { MAX_DOCUMENT_BYTES } from "../../src/dapr/session-store.js";
+import { upcastDocument } from "../../src/contracts/stored-version.js";
 import type { SessionState } from "../../src/session/core/state.js";
 import type { LedgerRow, SessionStore, TurnWrite } from "../../src/session/host/ports.js";
 
@@ -16,6 +18,7 @@ export class MemorySessionStore implements SessionStore {
   readonly #journal = new Map<string, string>();
   readonly #ledger = new Map<string, string>();
   readonly #blobs = new Map<string, string>();
+  readonly #checkpoints = new Map<string, number>();
   #etags = 0;
   readonly #faults: CommitFault[] = [];
   /** Every call fails while true. */
@@ -33,7 +36,7 @@ export class MemorySessionStore implements SessionStore {
   async load(actorId: string): Promise<{ state: SessionState; etag: string } | undefined> {
     await this.#called("load");
     const row = this.#documents.get(actorId);
-    return row === undefined ? undefined : { state: JSON.parse(row.text) as SessionState, etag: row.etag };
+    return row === undefined ? undefined : { state: upcastDocument(JSON.parse(row.text)) as unknown as SessionState, etag: row.etag };
   }
 
   async readEntries(actorId: string, fromRev: number, toRev: number): Promise<JournalEntry[]> {
@@ -41,9 +44,14 @@ export class MemorySessionStore implements SessionStore {
     const entries: JournalEntry[] = [];
     for (let rev = fromRev; rev <= toRev; rev += 1) {
       const text = this.#journal.get(`${actorId}:${String(rev)}`);
-      if (text !== undefined) entries.push(JournalEntry.parse(JSON.parse(text)));
+      if (text !== undefined) entries.push(readEntry(text));
     }
     return entries;
+  }
+
+  async readCheckpoint(actorId: string): Promise<number | undefined> {
+    await this.#called("checkpoint");
+    return this.#checkpoints.get(actorId);
   }
 
   async readLedger(actorId: string, key: string): Promise<LedgerRow | undefined> {
@@ -94,7 +102,7 @@ export class MemorySessionStore implements SessionStore {
     const text = this.#journal.get(key);
     if (text === undefined) throw new Error(`there is no entry ${key}`);
     if (change === undefined) this.#journal.delete(key);
-    else this.#journal.set(key, JSON.stringify(change(JournalEntry.parse(JSON.parse(text)))));
+    else this.#journal.set(key, JSON.stringify(change(readEntry(text))));
   }
   damageDocument(actorId: string, state: SessionState | undefined): void {
     this.#etags += 1;
@@ -103,7 +111,7 @@ export class MemorySessionStore implements SessionStore {
   }
   /** All entries of a session. */
   journalOf(actorId: string): JournalEntry[] {
-    return [...this.#journal].filter(([key]) => key.startsWith(`${actorId}:`)).map(([, text]) => JournalEntry.parse(JSON.parse(text))).sort((a, b) => a.rev - b.rev);
+    return [...this.#journal].filter(([key]) => key.startsWith(`${actorId}:`)).map(([, text]) => readEntry(text)).sort((a, b) => a.rev - b.rev);
   }
   stateOf(actorId: string): SessionState | undefined {
     const row = this.#documents.get(actorId);
@@ -116,7 +124,7 @@ export class MemorySessionStore implements SessionStore {
   #transact(write: TurnWrite): "committed" | "conflict" {
     const { actorId, entry } = write;
     const document = JSON.stringify(write.state);
-    if (Buffer.byteLength(document) > 64 * 1024) throw new Problem("session_too_large", `the document of session ${actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is 65536`);
+    if (Buffer.byteLength(document) > MAX_DOCUMENT_BYTES) throw new Problem("session_too_large", `the document of session ${actorId} has ${String(Buffer.byteLength(document))} bytes; the limit is ${String(MAX_DOCUMENT_BYTES)}`);
     const journalKey = `${actorId}:${String(entry.rev)}`;
     const ledger = write.ledger.map(({ key, row }) => [`${actorId}:${key}`, JSON.stringify(row)] as const);
     const stale = write.documentEtag !== undefined && this.#documents.get(actorId)?.etag !== write.documentEtag;
@@ -126,6 +134,7 @@ export class MemorySessionStore implements SessionStore {
     this.#journal.set(journalKey, JSON.stringify(entry));
     for (const [key, text] of ledger) this.#ledger.set(key, text);
     for (const { key, text } of write.blobs) this.#blobs.set(key, text);
+    if (write.checkpoint === true) this.#checkpoints.set(actorId, entry.rev);
     return "committed";
   }
 

@@ -176,6 +176,26 @@ export function describeSessionStoreContract(name: string, open: () => Promise<O
       expect(await second.readEntries(session.actorId, 5, 4)).toEqual([]);
     }));
 
+    it("knows the newest checkpoint of a journal, with the entry or not at all, whatever is erased before it", withStores(async (first, second) => {
+      const session = new Session();
+      await session.grow(first, 3);
+      expect(await second.readCheckpoint(session.actorId)).toBeUndefined();
+      for (const rev of [4, 5]) {
+        const turn = { ...session.turn({ blobs: [{ key: `blob:${session.actorId}:${String(rev)}`, text: "b" }] }), checkpoint: true as const };
+        const loser = { ...session.turn({ mark: "loser" }), checkpoint: true as const };
+        expect(await first.commit(turn)).toBe("committed");
+        expect(await second.commit(loser)).toBe("conflict");
+        session.state = turn.state;
+        expect(await second.readCheckpoint(session.actorId)).toBe(rev);
+      }
+      await first.erase(session.actorId, 2, 4);
+      await session.grow(first, 2);
+      expect(await second.readCheckpoint(session.actorId)).toBe(5);
+      expect((await second.readEntries(session.actorId, 1, 9)).map(({ rev }) => rev)).toEqual([1, 5, 6, 7]);
+      expect(await second.commit({ ...session.turn(), entry: { ...session.turn().entry, rev: 1 } })).toBe("conflict");
+      expect(await first.readCheckpoint(new Session().actorId)).toBeUndefined();
+    }));
+
     it("erases a stretch of the journal with its blobs, however often, and leaves everything else", withStores(async (first, second) => {
       const session = new Session();
       const written = await session.grow(first, 3);

@@ -17,8 +17,8 @@ export class StoreView {
     return row === undefined ? undefined : JSON.parse(row.value as string) as OpenSession;
   }
 
-  journal(sessionId: string): JournalEntry[] {
-    const prefix = `journal:${actorIdOf("default", sessionId)}`;
+  journal(sessionId: string, tenant = "default"): JournalEntry[] {
+    const prefix = `journal:${actorIdOf(tenant, sessionId)}`;
     return this.#rows("state/sessions.db", "SELECT value FROM state WHERE key >= ? AND key < ? ORDER BY key", `${prefix}:`, `${prefix};`).map((row) => JSON.parse(row.value as string) as JournalEntry);
   }
 

@@ -27,9 +27,10 @@ export async function once<T>(address: string, context: ToolContext, effect: (tx
       await client.query("begin");
       const row = await claim(client, context);
       if (row.fence > context.fence) throw ToolFailure.notStarted("a newer run of this call has taken its place");
-      if (row.output !== null) return row.output as T;
+      if (row.done) return row.output as T;
       const answer = await effect(client);
-      await client.query("update docket_once set output = $2, at = now() where key = $1", [context.idempotencyKey, JSON.stringify(answer)]);
+      // An effect that answers nothing has happened all the same: JSON's null, which is not SQL's.
+      await client.query("update docket_once set output = $2, at = now() where key = $1", [context.idempotencyKey, JSON.stringify(answer ?? null)]);
       committing = true;
       await client.query("commit");
       return answer;
@@ -45,19 +46,19 @@ export async function once<T>(address: string, context: ToolContext, effect: (tx
 export async function happened(address: string, context: ToolContext): Promise<Reconciled> {
   return await connected(address, context.signal, async (client): Promise<Reconciled> => {
     const row = await claim(client, context);
-    if (row.output !== null) return { happened: true, output: row.output };
+    if (row.done) return { happened: true, output: row.output };
     return { happened: row.fence > context.fence ? "unknown" : false };
   });
 }
 
 /** P2, P3. Waits for whoever holds the row. */
-async function claim(client: pg.Client, { idempotencyKey, fence }: ToolContext): Promise<{ fence: number; output: unknown }> {
-  const { rows } = await client.query<{ fence: string; output: unknown }>(
-    "insert into docket_once as mine (key, fence) values ($1, $2) on conflict (key) do update set fence = greatest(mine.fence, excluded.fence) returning fence, output", [idempotencyKey, fence],
+async function claim(client: pg.Client, { idempotencyKey, fence }: ToolContext): Promise<{ fence: number; done: boolean; output: unknown }> {
+  const { rows } = await client.query<{ fence: string; done: boolean; output: unknown }>(
+    "insert into docket_once as mine (key, fence) values ($1, $2) on conflict (key) do update set fence = greatest(mine.fence, excluded.fence) returning fence, output is not null as done, output", [idempotencyKey, fence],
   );
   const row = rows[0];
   if (row === undefined) throw new Error(`no row came back for call ${idempotencyKey}`);
-  return { fence: Number(row.fence), output: row.output };
+  return { fence: Number(row.fence), done: row.done, output: row.output };
 }
 
 /** One connection for one piece of work. Whatever was not committed when it ends is rolled back. */

@@ -1,10 +1,14 @@
 /** Owns: `docket dlq`: what was given up, and sending it again. */
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { z } from "zod";
-import { BulkRedriveAnswer, DeadLetterGroup, DeadLetterItem, DeadLetterPage } from "../../contracts/api.js";
+import { BulkDiscardAnswer, BulkRedriveAnswer, DeadLetterGroup, DeadLetterItem, DeadLetterPage } from "../../contracts/api.js";
+import { DeadLetterKind } from "../../contracts/messages.js";
+import { sessionCommand } from "../../contracts/shell-word.js";
 import { queryOf, segment, textOrFile, type CliContext, type Runner } from "../context.js";
+import { momentMs } from "../duration.js";
 import { CliError, EXIT, type ExitCode } from "../exit.js";
-import { clip, fields, relative } from "../output.js";
+import { clip, fields, relative, times } from "../output.js";
+import { showList, watchable, type WatchOptions } from "../watch.js";
 
 const Redriven = z.object({ deadLetterId: z.string(), redrive: z.number(), action: z.string(), dryRun: z.boolean(), sessionId: z.string().optional(), eventId: z.string().optional() });
 
@@ -12,11 +16,14 @@ const Groups = z.object({ items: z.array(DeadLetterGroup) });
 /** Skipped letters that are shown in a table; json has all. */
 const MAX_SHOWN = 20;
 
+const kindOption = (): Option => new Option("--kind <KIND>", "only letters of this kind").choices(DeadLetterKind.options);
+const stateOption = (): Option => new Option("--state <STATE>", "only letters in this state").choices(["dead", "redriven", "discarded"]);
+
 export function dlqCommands(program: Command, run: Runner): void {
   const dlq = program.command("dlq").description("Dead letters: what was given up, why, and sending it again");
 
-  dlq.command("list").description("List dead letters, the latest first")
-    .option("--state <STATE>", "dead, redriven or discarded").option("--kind <KIND>", "event, tool_request, tool_result, decision, journal, approval or unreadable").option("--session <ID>", "only this session's")
+  watchable(dlq.command("list").description("List dead letters, the latest first"))
+    .addOption(stateOption()).addOption(kindOption()).option("--session <ID>", "only this session's")
     .option("--code <CODE>", "only letters with this reason").option("--fingerprint <FP>", "only letters that died of this").option("--limit <N>", "how many", "50").option("--cursor <CURSOR>", "go on where the page before ended")
     .addHelpText("after", "\nExample:\n  docket dlq list --state dead --kind event")
     .action(run(list));
@@ -26,10 +33,10 @@ export function dlqCommands(program: Command, run: Runner): void {
     .action(run(show));
 
   const filters = (command: Command): Command => command
-    .option("--kind <KIND>", "event, tool_request, tool_result, decision, journal, approval or unreadable").option("--code <CODE>", "only letters with this reason").option("--fingerprint <FP>", "only letters that died of this (docket dlq groups)")
+    .addOption(kindOption()).option("--code <CODE>", "only letters with this reason").option("--fingerprint <FP>", "only letters that died of this (docket dlq groups)")
     .option("--session <ID>", "only this session's").option("--since <WHEN>", "only letters that came since: 30m, 6h, 2d, or a time").option("--until <WHEN>", "only letters that came before");
 
-  filters(dlq.command("groups").description("Dead letters that died of the same thing, as one line each")).option("--state <STATE>", "dead, redriven or discarded", "dead")
+  watchable(filters(dlq.command("groups").description("Dead letters that died of the same thing, as one line each"))).addOption(stateOption().default("dead"))
     .addHelpText("after", "\nExample:\n  docket dlq groups --since 6h")
     .action(run(groups));
 
@@ -39,19 +46,25 @@ export function dlqCommands(program: Command, run: Runner): void {
     .option("--redrive <N>", "which redrive of this letter it is; needed from the second one on")
     .addHelpText("after", "\nExamples:\n  docket dlq redrive dl_9a02 --reason \"shop is back\"\n  docket dlq redrive dl_9a02 --reason \"fixed total\" --edit event.json --dry-run\n  docket dlq redrive --fingerprint fp_02b1 --since 6h --reason \"shop is back\" --dry-run\n  docket dlq redrive --all --kind event --reason \"mailbox was full\"")
     .action(run(redrive));
+
+  filters(dlq.command("discard [ID]").description("Settle a dead letter without sending it; without ID all that the filters name"))
+    .requiredOption("--reason <TEXT>", "for the audit").option("--all", "without ID: all that the filters leave, or all there are").option("--dry-run", "say how many, and settle nothing")
+    .addHelpText("after", "\nExamples:\n  docket dlq discard dl_9a02 --reason \"a test\"\n  docket dlq discard --fingerprint fp_02b1 --reason \"shop was rebuilt\" --dry-run")
+    .action(run(discard));
 }
 
 interface FilterOptions { kind?: string; code?: string; fingerprint?: string; session?: string; since?: string; until?: string }
 interface RedriveOptions extends FilterOptions { reason: string; all?: boolean; dryRun?: boolean; edit?: string; payload?: string; redrive?: string }
 
-async function list(context: CliContext, options: { state?: string; kind?: string; session?: string; code?: string; fingerprint?: string; limit: string; cursor?: string }): Promise<ExitCode> {
-  const page = await context.console.get(`/v1/dead-letters${queryOf({ state: options.state, kind: options.kind, session: options.session, reason: options.code, fingerprint: options.fingerprint, limit: options.limit, cursor: options.cursor })}`, DeadLetterPage);
-  const nowMs = Date.now();
-  context.printer.list(page, {
-    "DEAD LETTER": (i) => i.letter.deadLetterId, KIND: (i) => i.letter.kind, REASON: (i) => i.letter.reason, SESSION: (i) => i.letter.sessionId ?? "-", TRIES: (i) => String(i.letter.tries),
-    STATE: (i) => i.redriveCount === 0 ? i.state : `${i.state} (${String(i.redriveCount)})`, AGE: (i) => relative(i.receivedAtMs, nowMs), MESSAGE: (i) => clip(i.letter.message, 60),
-  }, "no dead letters");
-  return EXIT.ok;
+async function list(context: CliContext, options: WatchOptions & { state?: string; kind?: string; session?: string; code?: string; fingerprint?: string; limit: string; cursor?: string }): Promise<ExitCode> {
+  const query = queryOf({ state: options.state, kind: options.kind, session: options.session, reason: options.code, fingerprint: options.fingerprint, limit: options.limit, cursor: options.cursor });
+  return showList(context, options, {
+    fetch: () => context.console.get(`/v1/dead-letters${query}`, DeadLetterPage), id: (i) => i.letter.deadLetterId, empty: "no dead letters",
+    columns: (nowMs) => ({
+      "DEAD LETTER": (i) => i.letter.deadLetterId, KIND: (i) => i.letter.kind, REASON: (i) => i.letter.reason, SESSION: (i) => i.letter.sessionId ?? "-", TRIES: (i) => String(i.letter.tries),
+      STATE: (i) => i.redriveCount === 0 ? i.state : `${i.state} (${String(i.redriveCount)})`, AGE: (i) => relative(i.receivedAtMs, nowMs), MESSAGE: (i) => clip(i.letter.message, 60),
+    }),
+  });
 }
 
 async function show(context: CliContext, id: string): Promise<ExitCode> {
@@ -59,7 +72,7 @@ async function show(context: CliContext, id: string): Promise<ExitCode> {
   const { letter } = item;
   const nowMs = Date.now();
   context.printer.one(item, () => fields([
-    ["dead letter", letter.deadLetterId], ["state", item.redriveCount === 0 ? item.state : `${item.state}, redriven ${String(item.redriveCount)} times`], ["kind", letter.kind], ["fingerprint", item.fingerprint || undefined], ["reason", `${letter.reason}: ${letter.message}`],
+    ["dead letter", letter.deadLetterId], ["state", item.redriveCount === 0 ? item.state : `${item.state}, redriven ${times(item.redriveCount)}`], ["kind", letter.kind], ["fingerprint", item.fingerprint || undefined], ["reason", `${letter.reason}: ${letter.message}`],
     ["from", `${letter.topic} (${letter.app})`], ["session", letter.sessionId], ["run", letter.runId], ["call", letter.callId === undefined ? undefined : `${letter.callId} ${letter.tool ?? ""}`], ["tries", String(letter.tries)],
     ["failed", `first ${relative(letter.firstFailedAtMs, nowMs)}, last ${relative(letter.lastFailedAtMs, nowMs)}`], ["event", letter.envelope?.id === undefined ? undefined : `${letter.envelope.type ?? ""} ${letter.envelope.id} from ${letter.envelope.source ?? ""}`],
     [letter.payloadEncoding === "base64" ? "payload (base64)" : "payload", letter.payload],
@@ -67,15 +80,18 @@ async function show(context: CliContext, id: string): Promise<ExitCode> {
   return EXIT.ok;
 }
 
-async function groups(context: CliContext, options: FilterOptions & { state: string }): Promise<ExitCode> {
-  const nowMs = Date.now();
-  const { kind, reason, fingerprint, session, sinceMs, untilMs } = filterOf(options, nowMs);
-  const page = await context.console.get(`/v1/dead-letters/groups${queryOf({ state: options.state, kind, reason, fingerprint, session, sinceMs: textOf(sinceMs), untilMs: textOf(untilMs) })}`, Groups);
-  context.printer.list(page, {
-    FINGERPRINT: (g) => g.fingerprint, COUNT: (g) => String(g.count), DEAD: (g) => String(g.dead), KIND: (g) => g.kind, REASON: (g) => g.reason, FIRST: (g) => relative(g.firstAtMs, nowMs), LAST: (g) => relative(g.lastAtMs, nowMs),
-    EXAMPLE: (g) => g.sampleId, MESSAGE: (g) => clip(g.message, 60),
-  }, "no dead letters");
-  return EXIT.ok;
+async function groups(context: CliContext, options: WatchOptions & FilterOptions & { state: string }): Promise<ExitCode> {
+  return showList(context, options, {
+    fetch: () => {
+      const { kind, reason, fingerprint, session, sinceMs, untilMs } = filterOf(options, Date.now());
+      return context.console.get(`/v1/dead-letters/groups${queryOf({ state: options.state, kind, reason, fingerprint, session, sinceMs: textOf(sinceMs), untilMs: textOf(untilMs) })}`, Groups);
+    },
+    id: (g) => g.fingerprint, empty: "no dead letters",
+    columns: (nowMs) => ({
+      FINGERPRINT: (g) => g.fingerprint, COUNT: (g) => String(g.count), DEAD: (g) => String(g.dead), KIND: (g) => g.kind, REASON: (g) => g.reason, FIRST: (g) => relative(g.firstAtMs, nowMs), LAST: (g) => relative(g.lastAtMs, nowMs),
+      EXAMPLE: (g) => g.sampleId, MESSAGE: (g) => clip(g.message, 60),
+    }),
+  });
 }
 
 async function redrive(context: CliContext, id: string | undefined, options: RedriveOptions): Promise<ExitCode> {
@@ -92,7 +108,7 @@ async function redrive(context: CliContext, id: string | undefined, options: Red
   };
   const { body: answer } = await context.console.post(`/v1/dead-letters/${segment(id)}/redrive`, body, Redriven);
   context.printer.one(answer, () => fields([["dead letter", answer.deadLetterId], ["redrive", `${String(answer.redrive)}${answer.dryRun ? " (dry run: nothing was sent)" : ""}`], ["session", answer.sessionId], ["event", answer.eventId],
-    ["watch", answer.dryRun || answer.sessionId === undefined ? undefined : `docket session tail ${answer.sessionId}`]]));
+    ["watch", answer.dryRun || answer.sessionId === undefined ? undefined : sessionCommand("tail", answer.sessionId)]]));
   return EXIT.ok;
 }
 
@@ -120,20 +136,31 @@ async function redriveMany(context: CliContext, options: RedriveOptions): Promis
   return total.skipped.length > 0 ? EXIT.negative : EXIT.ok;
 }
 
-function filterOf(options: FilterOptions, nowMs: number) {
-  const { kind, code, fingerprint, session, since, until } = options;
-  return { kind, reason: code, fingerprint, session, sinceMs: momentOf("since", since, nowMs), untilMs: momentOf("until", until, nowMs) };
+async function discard(context: CliContext, id: string | undefined, options: FilterOptions & { reason: string; all?: boolean; dryRun?: boolean }): Promise<ExitCode> {
+  const filter = filterOf(options, Date.now());
+  const filtered = options.all === true || Object.values(filter).some((value) => value !== undefined);
+  if (id !== undefined && (filtered || options.dryRun === true)) throw new CliError(EXIT.usage, "usage", "filters, --all and --dry-run choose among many letters, and an ID was given", "leave one of the two out");
+  if (id !== undefined) {
+    const { body } = await context.console.post(`/v1/dead-letters/${segment(id)}/discard`, { reason: options.reason }, z.object({ deadLetterId: z.string(), state: z.string() }));
+    context.printer.one(body, () => fields([["dead letter", body.deadLetterId], ["state", body.state]]));
+    return EXIT.ok;
+  }
+  if (!filtered) throw new CliError(EXIT.usage, "usage", "which dead letters? an ID, a filter or --all is needed", "docket dlq groups shows what there is");
+  const total = { dryRun: options.dryRun === true, matched: 0, discarded: 0 };
+  let cursor: string | undefined;
+  do {
+    const { body: page } = await context.console.post("/v1/dead-letters/discard", { reason: options.reason, dryRun: total.dryRun, all: options.all === true, filter, ...(cursor === undefined ? {} : { cursor }) }, BulkDiscardAnswer);
+    total.matched = cursor === undefined ? page.matched : total.matched;
+    total.discarded += page.discarded;
+    cursor = page.nextCursor;
+  } while (cursor !== undefined);
+  context.printer.one(total, () => fields([["dead letters", String(total.matched)], [total.dryRun ? "would be discarded" : "discarded", String(total.discarded)]]));
+  return EXIT.ok;
 }
 
-const UNITS: Readonly<Record<string, number>> = { s: 1_000, m: 60_000, h: 3_600_000, d: 86_400_000 };
-
-/** `30m` is half an hour ago; anything else must be a time. */
-function momentOf(option: string, text: string | undefined, nowMs: number): number | undefined {
-  if (text === undefined) return undefined;
-  const ago = /^(\d{1,6})([smhd])$/.exec(text);
-  const atMs = ago === null ? Date.parse(text) : nowMs - Number(ago[1]) * (UNITS[ago[2] ?? ""] ?? 0);
-  if (!Number.isFinite(atMs) || atMs < 0) throw new CliError(EXIT.usage, "usage", `--${option}: got ${text}, expected 30m, 6h, 2d or a time like 2026-01-31T08:00:00Z`);
-  return Math.floor(atMs);
+function filterOf(options: FilterOptions, nowMs: number) {
+  const { kind, code, fingerprint, session, since, until } = options;
+  return { kind, reason: code, fingerprint, session, sinceMs: since === undefined ? undefined : momentMs("--since", since, nowMs), untilMs: until === undefined ? undefined : momentMs("--until", until, nowMs) };
 }
 
 function textOf(value: number | undefined): string | undefined { return value === undefined ? undefined : String(value); }

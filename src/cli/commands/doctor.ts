@@ -8,7 +8,7 @@ import { loadConfig } from "../../platform/config.js";
 import { compilePolicy } from "../../session/core/policy/compile.js";
 import type { CliContext, Runner } from "../context.js";
 import { EXIT, type ExitCode } from "../exit.js";
-import { plain } from "../output.js";
+import { counted, plain } from "../output.js";
 
 interface DoctorFlags { readonly root?: string; readonly dataDir?: string; readonly profile?: ProfileName }
 
@@ -33,7 +33,7 @@ async function doctor({ io, printer }: CliContext, flags: DoctorFlags): Promise<
   const failed = checks.filter((check) => check.status === "fail").length;
   const warned = checks.filter((check) => check.status === "warn").length;
   if (!live) printer.list({ items: checks }, {}, "");
-  printer.say(`${String(checks.length)} checks, ${String(failed)} failed, ${String(warned)} warned`);
+  printer.say(`${counted(checks.length, "check")}, ${String(failed)} failed, ${String(warned)} warned`);
   return failed > 0 ? EXIT.negative : EXIT.ok;
 }
 
@@ -52,7 +52,7 @@ export function policyCheck(io: Pick<CliContext["io"], "env">, root: string): Ch
     const folder = resolve(root, io.env["DOCKET_POLICIES_DIR"] ?? "policies");
     const files = readdirSync(folder).filter((name) => /\.ya?ml$/.test(name)).sort();
     const policy = compilePolicy(files.map((file) => ({ file, text: readFileSync(join(folder, file), "utf8") })));
-    return `${String(files.length)} files, ${String(policy.rules.length)} rules, version ${policy.version}`;
+    return `${counted(files.length, "file")}, ${counted(policy.rules.length, "rule")}, version ${policy.version}`;
   });
 }
 

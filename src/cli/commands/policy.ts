@@ -1,7 +1,7 @@
 /** Owns: `docket policy`: checking policy files and trying calls on them, with the code that runs in production. Needs no server. */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { join, relative, resolve } from "node:path";
-import type { Command } from "commander";
+import { Option, type Command } from "commander";
 import { z } from "zod";
 import { Principal } from "../../contracts/cloudevent.js";
 import { canonicalize } from "../../contracts/json.js";
@@ -13,7 +13,8 @@ import { lintPolicy } from "../../session/core/policy/lint.js";
 import { textOrFile, type CliContext, type Runner } from "../context.js";
 import { CliError, EXIT, type ExitCode } from "../exit.js";
 import type { CliIo } from "../io.js";
-import { fields } from "../output.js";
+import { counted, fields } from "../output.js";
+import { mayDecide, policyServerCommands } from "./policy-server.js";
 
 const MANIFESTS = join("dist", "agents", "manifests.json");
 const DEFAULT_FOLDER = "policies";
@@ -21,11 +22,12 @@ const VERDICTS = ["allow", "ask", "deny"];
 
 interface TestOptions {
   readonly tool: string; readonly args: string; readonly file: string[]; readonly tools?: string; readonly agent: string; readonly session: string; readonly tenant: string;
-  readonly effects?: string; readonly risk?: string; readonly principal: string; readonly class: string; readonly roles: string; readonly spent: string; readonly budget: string; readonly expect?: string;
+  readonly effects?: ToolEffects; readonly risk?: Risk; readonly principal: string; readonly class: Principal["class"]; readonly roles: string; readonly spent: string; readonly budget: string; readonly expect?: string;
 }
 
 export function policyCommands(program: Command, run: Runner): void {
-  const policy = program.command("policy").description("Policies: check the files, try a call");
+  const policy = program.command("policy").description("Policies: the rules and what they decided, check the files, try a call");
+  policyServerCommands(policy, run);
 
   policy.command("lint [FILE...]").description("Check policy files; all faults at once. Exit code 6 for faults, 8 for warnings with --strict")
     .option("--tools <FILE>", "tool manifests to check names against (default: the built ones)").option("--strict", "warnings count")
@@ -34,11 +36,11 @@ export function policyCommands(program: Command, run: Runner): void {
 
   policy.command("test").description("Say what policy decides on one call, and why")
     .requiredOption("--tool <NAME>", "the tool").option("--args <JSON>", "its arguments, or @FILE", "{}").option("--file <FILE>", "policy files or folders", (file: string, all: string[]) => [...all, file], [])
-    .option("--tools <FILE>", "tool manifests (default: the built ones)").option("--effects <EFFECTS>", "none, idempotent or once; instead of the manifest's").option("--risk <RISK>", "low, medium or high; instead of the manifest's")
+    .option("--tools <FILE>", "tool manifests (default: the built ones)").addOption(new Option("--effects <EFFECTS>", "instead of the manifest's").choices(ToolEffects.options)).addOption(new Option("--risk <RISK>", "instead of the manifest's").choices(Risk.options))
     .option("--agent <NAME>", "the agent that calls", "").option("--session <ID>", "the session", "test").option("--tenant <NAME>", "the tenant", "default")
-    .option("--principal <ID>", "who caused the run", "tester").option("--class <CLASS>", "person, machine, webhook, agent or system", "person").option("--roles <ROLES>", "that principal's roles, with commas", "")
-    .option("--spent <USD>", "spent so far", "0").option("--budget <USD>", "the run's budget", "1").option("--expect <VERDICT>", "allow, ask or deny; exit code 8 for another verdict")
-    .addHelpText("after", "\nExamples:\n  docket policy test --tool issue_refund --args '{\"amount\": 600}'\n  docket policy test --tool http_request --args @call.json --expect ask")
+    .option("--principal <ID>", "who caused the run", "tester").addOption(new Option("--class <CLASS>", "of what kind that principal is").choices(Principal.shape.class.options).default("person")).option("--roles <ROLES>", "that principal's roles, with commas", "")
+    .option("--spent <USD>", "spent so far", "0").option("--budget <USD>", "the run's budget", "1").addOption(new Option("--expect <VERDICT>", "exit code 8 for another verdict").choices(VERDICTS))
+    .addHelpText("after", "\nExamples:\n  docket policy test --tool issue_refund --args '{\"amountCents\": 60000}'\n  docket policy test --tool http_request --args @call.json --expect ask")
     .action(run((context: CliContext, options: TestOptions) => Promise.resolve(test(context, options))));
 }
 
@@ -46,24 +48,23 @@ function lint(context: CliContext, files: readonly string[], options: { tools?: 
   const policy = compiled(context.io, files);
   const warnings = lintPolicy(policy, manifestsOf(context.io, options.tools));
   context.printer.one({ version: policy.version, rules: policy.rules.length, warnings }, () =>
-    [...warnings.map((w) => `${w.file}:${String(w.line)} ${w.rule}: warning: ${w.message}\n`), `${policy.version}: ${String(policy.rules.length)} rules, ${String(warnings.length)} warnings\n`].join(""));
+    [...warnings.map((w) => `${w.file}:${String(w.line)} ${w.rule}: warning: ${w.message}\n`), `${policy.version}: ${counted(policy.rules.length, "rule")}, ${counted(warnings.length, "warning")}\n`].join(""));
   return warnings.length > 0 && options.strict === true ? EXIT.negative : EXIT.ok;
 }
 
 function test(context: CliContext, options: TestOptions): ExitCode {
-  if (options.expect !== undefined && !VERDICTS.includes(options.expect)) throw new CliError(EXIT.usage, "usage", `--expect: got ${options.expect}, expected one of ${VERDICTS.join(", ")}`);
   const known = manifestsOf(context.io, options.tools).find((tool) => tool.name === options.tool);
   if (known === undefined) context.printer.say(`no manifest of ${options.tool} is known; effects once and risk medium are assumed unless you say otherwise`);
-  const manifest = { ...(known ?? strangerManifest(options.tool)), ...(options.effects === undefined ? {} : { effects: word(ToolEffects, options.effects, "--effects") }), ...(options.risk === undefined ? {} : { risk: word(Risk, options.risk, "--risk") }) };
+  const manifest = { ...(known ?? strangerManifest(options.tool)), ...(options.effects === undefined ? {} : { effects: options.effects }), ...(options.risk === undefined ? {} : { risk: options.risk }) };
   const roles = options.roles.split(",").filter((role) => role !== "");
   const verdict = judge(compiled(context.io, options.file), manifest, {
     toolName: options.tool, argsText: argsOf(context.io, options.args), session: { id: options.session, tenant: options.tenant, agent: options.agent },
-    principal: { id: options.principal, class: word(Principal.shape.class, options.class, "--class"), roles }, budget: { spentUsd: dollars(options.spent, "--spent"), budgetUsd: dollars(options.budget, "--budget") },
+    principal: { id: options.principal, class: options.class, roles }, budget: { spentUsd: dollars(options.spent, "--spent"), budgetUsd: dollars(options.budget, "--budget") },
   });
   context.printer.one(verdict, () => fields([
     ["verdict", verdict.verdict], ["rule", verdict.rule], ["reason", verdict.reason], ["risk", verdict.risk], ["policy", verdict.policyVersion],
     ...(verdict.verdict === "ask" ? [
-      ["may decide", `${verdict.approvers.roles.join(" or ") || "approver or admin"}${verdict.approvers.quorum > 1 ? `, ${String(verdict.approvers.quorum)} of them` : ""}${verdict.approvers.excludeRequester ? ", not the requester" : ""}`] as const,
+      ["may decide", mayDecide(verdict.approvers)] as const,
       ["answers", verdict.allowed.join(", ")] as const, ["expiry", verdict.expiresInMs === undefined ? "the agent's default" : `after ${String(verdict.expiresInMs / 1000)} s: ${verdict.onExpiry}`] as const,
     ] : []),
   ]));
@@ -113,12 +114,6 @@ function argsOf(io: CliIo, text: string): string {
     if (error instanceof CliError) throw error;
     throw new CliError(EXIT.invalid, "arguments_invalid", `--args is not JSON: ${error instanceof Error ? error.message : String(error)}`);
   }
-}
-
-function word<T>(schema: z.ZodType<T>, text: string, flag: string): T {
-  const parsed = schema.safeParse(text);
-  if (!parsed.success) throw new CliError(EXIT.usage, "usage", `${flag}: got ${text}, ${parsed.error.issues[0]?.message ?? ""}`);
-  return parsed.data;
 }
 
 function dollars(text: string, flag: string): number {

@@ -4,10 +4,11 @@
  */
 import type { Request } from "express";
 import { z } from "zod";
+import { parseLossless } from "../../contracts/json.js";
 import { Problem } from "../../contracts/problems.js";
 import { requireScope, type Authenticated } from "../../platform/apikeys.js";
 import { bodyText } from "../../platform/http.js";
-import { signedInCaller } from "./caller.js";
+import { noteCaller, signedInCaller } from "./caller.js";
 import type { Authenticator } from "../ports.js";
 import { readCursor, type PageRequest } from "../read-model/page.js";
 
@@ -20,6 +21,7 @@ const ROLES: Readonly<Record<Right, readonly string[]>> = {
 /** The caller, if it has the right. Throws Problem `unauthenticated`, `forbidden`. */
 export function callerWith(authenticator: Authenticator, req: Request, right: Right): Authenticated {
   const caller = signedInCaller(req) ?? authenticator.authenticate(req.header("authorization"));
+  noteCaller(req, caller);
   requireScope(caller, `console:${right}`);
   requireRight(caller, right);
   return caller;
@@ -32,7 +34,7 @@ export function requireRight(caller: Authenticated, right: Right): void {
 
 /** What the caller may do here, by role and scope. */
 export function rightsOf(caller: Authenticated): Right[] {
-  return (["read", "operate", "decide", "audit"] as const).filter((right) => caller.principal.roles.some((role) => ROLES[right].includes(role)) && hasScope(caller, right));
+  return (["read", "operate", "decide", "administer", "audit"] as const).filter((right) => caller.principal.roles.some((role) => ROLES[right].includes(role)) && hasScope(caller, right));
 }
 
 /** A decision needs `console:read` only; its right is the role's, and the session checks both again. */
@@ -47,6 +49,8 @@ export function readBody<T>(req: Request, schema: z.ZodType<T>): T {
   let raw: unknown;
   try {
     const text = bodyText(req);
+    // A key that is there twice with two values means one thing here and another to whoever looked before.
+    if (text !== "") parseLossless(text);
     raw = text === "" ? {} : JSON.parse(text);
   } catch (error) {
     if (error instanceof Problem) throw error;

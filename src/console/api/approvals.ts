@@ -6,13 +6,16 @@ import { DecisionRequest, type ApprovalListItem, type DecisionAnswer } from "../
 import { PROBLEMS, Problem, type ProblemCode } from "../../contracts/problems.js";
 import type { Authenticated } from "../../platform/apikeys.js";
 import { errorFields } from "../../platform/log.js";
+import { sealArguments, type ArgumentFault } from "../../session/core/seal.js";
 import { carryDecision, checkRequest, decisionIdOf, requireApprover, type Decision, type Via } from "../decide.js";
-import { findApproval, listApprovals } from "../read-model/approvals.js";
+import { findApproval, historyOf, listApprovals } from "../read-model/approvals.js";
 import { callerWith, PAGE_QUERY, pageRequest, pathId, readBody, readQuery, requireRight } from "./access.js";
 import { signedInCaller } from "./caller.js";
 import { audited, type ApiContext } from "./context.js";
 
-const APPROVAL_QUERY = { ...PAGE_QUERY, state: z.enum(["open", "decided", "expired", "withdrawn", "all"]).default("open"), session: z.string().max(200).optional() };
+const APPROVAL_QUERY = { ...PAGE_QUERY, state: z.enum(["open", "decided", "expired", "withdrawn", "all"]).default("open"), session: z.string().max(200).optional(),
+  /** `me`, `nobody`, or a person's id. */
+  assigned: z.string().min(1).max(200).optional(), snoozed: z.enum(["show", "hide"]).default("show") };
 
 export function approvalRoutes(app: Express, context: ApiContext): void {
   const { db, deps } = context;
@@ -20,43 +23,64 @@ export function approvalRoutes(app: Express, context: ApiContext): void {
   app.get("/v1/approvals", async (req, res) => {
     const caller = callerWith(deps.authenticator, req, "read");
     const query = readQuery(req, APPROVAL_QUERY);
-    res.json(await listApprovals(db, { ...pageRequest(query), tenant: caller.tenant, state: query.state, sessionId: query.session }));
+    res.json(await listApprovals(db, { ...pageRequest(query), tenant: caller.tenant, state: query.state, sessionId: query.session, assignedTo: query.assigned === undefined ? undefined : assigneeOf(query.assigned, caller), awakeAtMs: query.snoozed === "hide" ? deps.clock.nowMs() : undefined }));
   });
 
   app.get("/v1/approvals/:id", async (req, res) => {
     const caller = callerWith(deps.authenticator, req, "read");
-    res.json(await freshest(context, await approvalOf(context, caller, pathId(req))));
+    const item = await freshest(context, await approvalOf(context, caller, pathId(req)));
+    res.json({ ...item, history: await historyOf(db, item.pending.record.approvalId) });
   });
 
   app.post("/v1/approvals/:id/decisions", async (req, res) => {
     // Whoever may look may try; what the attempt came to is in the audit, refusals included (I10).
     const caller = callerWith(deps.authenticator, req, "read");
-    const answer = await decide(context, req, caller);
+    const request = readBody(req, DecisionRequest);
+    const approvalId = pathId(req);
+    const answer = await decideAs(context, req, { caller, approvalId, request, clickId: request.decisionId ?? randomUUID(), via: viaOf(req) });
     if (answer.verdict === "not_known_yet") {
       res.status(202).setHeader("location", `/v1/approvals/${encodeURIComponent(answer.approvalId)}`).json(answer);
       return;
     }
-    if (isRefusal(answer.verdict)) throw refusalOf(answer.verdict, answer);
+    if (isRefusal(answer.verdict)) throw refusalOf(answer.verdict, answer, answer.verdict === "arguments_invalid" ? await faultsIn(context, caller, approvalId, request) : []);
     res.json(answer);
   });
 }
 
-async function decide(context: ApiContext, req: Request, caller: Authenticated): Promise<DecisionAnswer> {
-  const approvalId = pathId(req);
-  const request = readBody(req, DecisionRequest);
-  const clickId = request.decisionId ?? randomUUID();
-  const detail = { kind: request.kind, version: request.version, argsDigest: request.argsDigest, clickId, via: viaOf(req), ...(request.args === undefined ? {} : { args: request.args }) };
+/** Where new arguments do not fit, by the tool's schema as it is installed here. The session has refused them already; this only says where to look. */
+async function faultsIn(context: ApiContext, caller: Authenticated, approvalId: string, { args }: DecisionRequest): Promise<readonly ArgumentFault[]> {
+  const { pending: { record } } = await approvalOf(context, caller, approvalId);
+  const manifest = context.deps.installed.tools.find((tool) => tool.name === record.tool);
+  if (manifest === undefined || args === undefined) return [];
+  const sealed = sealArguments(manifest, args);
+  return sealed.ok ? [] : sealed.faults;
+}
+
+export interface Click {
+  readonly caller: Authenticated; readonly approvalId: string; readonly request: DecisionRequest; readonly clickId: string; readonly via: Via;
+  /** For the audit: by what the click came. */
+  readonly detail?: Readonly<Record<string, unknown>>;
+}
+
+/** The one way to a decision, wherever the click came from: rights, role and tenant here, everything again in the session; two rows in the audit. */
+export async function decideAs(context: ApiContext, req: Request, { caller, approvalId, request, clickId, via, detail: more = {} }: Click): Promise<DecisionAnswer> {
+  const detail = { kind: request.kind, version: request.version, argsDigest: request.argsDigest, clickId, via, ...more, ...(request.args === undefined ? {} : { args: request.args }), ...(request.remember === undefined ? {} : { remember: request.remember }) };
   return audited(context, req, { caller, action: `approval.${request.kind}`, target: approvalId, reason: request.text ?? "", detail }, async () => {
     requireRight(caller, "decide");
     requireApprover(caller);
     const item = await approvalOf(context, caller, approvalId);
-    const decision: Decision = { pending: item.pending, request: checkRequest(request), caller, via: viaOf(req) };
+    const decision: Decision = { pending: item.pending, request: checkRequest(request), caller, via };
     const answer = await carryDecision(context.deps, context.config, decision, decisionIdOf(decision, clickId));
     return { outcome: answer.verdict, result: answer };
   });
 }
 
-async function approvalOf({ db }: ApiContext, caller: Authenticated, approvalId: string): Promise<ApprovalListItem> {
+/** Whom a list's filter, or whoever assigns, means: `me` is the caller and `nobody` is nobody, in both; null: nobody. */
+export function assigneeOf(word: string, caller: Authenticated): string | null {
+  return word === "me" ? caller.principal.id : word === "nobody" ? null : word;
+}
+
+export async function approvalOf({ db }: ApiContext, caller: Authenticated, approvalId: string): Promise<ApprovalListItem> {
   const item = await findApproval(db, caller.tenant, approvalId);
   if (item === undefined) throw new Problem("approval_not_found", `there is no approval ${approvalId} in tenant ${caller.tenant}`, { hint: "docket approval list" });
   return item;
@@ -75,16 +99,17 @@ async function freshest({ deps }: ApiContext, item: ApprovalListItem): Promise<A
   }
 }
 
-function isRefusal(verdict: string): verdict is ProblemCode {
+export function isRefusal(verdict: string): verdict is ProblemCode {
   return Object.hasOwn(PROBLEMS, verdict) && verdict !== "duplicate";
 }
 
-function refusalOf(code: ProblemCode, answer: DecisionAnswer): Problem {
-  return new Problem(code, `the session refused the decision on ${answer.approvalId}: ${PROBLEMS[code].title.toLowerCase()}`, { hint: `docket approval show ${answer.approvalId}` });
+/** The session's own words, where it gave any (a session of an older version gave none). `faults`: places in the arguments that do not fit. */
+export function refusalOf(code: ProblemCode, answer: DecisionAnswer, faults: readonly ArgumentFault[] = []): Problem {
+  return new Problem(code, `the session refused the decision on ${answer.approvalId}: ${answer.message ?? PROBLEMS[code].title.toLowerCase()}`, { hint: `docket approval show ${answer.approvalId}`, ...(faults.length === 0 ? {} : { errors: [...faults] }) });
 }
 
-/** Only for the audit; it gives no right. */
-function viaOf(req: Request): Via {
+/** Where a decision was made, for the audit; it gives no right. */
+export function viaOf(req: Request): Via {
   if (signedInCaller(req) !== undefined) return "web";
   return /^docket-cli\//.test(req.header("user-agent") ?? "") ? "cli" : "api";
 }

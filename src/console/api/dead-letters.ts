@@ -1,11 +1,10 @@
-/** Owns: the routes of dead letters and the audit list. */
+/** Owns: the routes that show dead letters. */
 import type { Express } from "express";
 import { z } from "zod";
 import type { DeadLetterItem } from "../../contracts/api.js";
 import { DeadLetterKind } from "../../contracts/messages.js";
 import { Problem } from "../../contracts/problems.js";
 import type { Authenticated } from "../../platform/apikeys.js";
-import { listAudit } from "../read-model/audit.js";
 import { findDeadLetter, listDeadLetters } from "../read-model/dead-letters.js";
 import { groupsOf } from "../read-model/letter-groups.js";
 import { callerWith, isAdmin, PAGE_QUERY, pageRequest, pathId, readQuery } from "./access.js";
@@ -34,11 +33,6 @@ export function deadLetterRoutes(app: Express, context: ApiContext): void {
   app.get("/v1/dead-letters/:id", async (req, res) => {
     const caller = callerWith(deps.authenticator, req, "read");
     res.json(await letterOf(context, caller, pathId(req)));
-  });
-
-  app.get("/v1/audit", async (req, res) => {
-    const caller = callerWith(deps.authenticator, req, "audit");
-    res.json(await listAudit(db, caller.tenant, pageRequest(readQuery(req, PAGE_QUERY))));
   });
 }
 

@@ -10,7 +10,7 @@ import { Problem } from "../../contracts/problems.js";
 import type { Authenticated } from "../../platform/apikeys.js";
 import { eventOfRun } from "../event-of-run.js";
 import { claimRedrive, settleRedrive } from "../read-model/dead-letters.js";
-import { countLetters, lettersAfter } from "../read-model/letter-groups.js";
+import { countLetters, lettersAfter, placeCursor } from "../read-model/letter-groups.js";
 import { dropRedrive, putRedrive } from "../read-model/redrives.js";
 import { heldEvent, planRedrive, type RedrivePlan, type RedriveRequest } from "../redrive.js";
 import { readCursor } from "../read-model/page.js";
@@ -67,7 +67,7 @@ async function redriveMany(context: ApiContext, req: Request, about: { caller: A
   const last = page.at(-1);
   return {
     dryRun: request.dryRun, matched, redriven: page.length - skipped.length, byKind, skipped,
-    ...(last === undefined || page.length < request.limit ? {} : { nextCursor: Buffer.from(JSON.stringify([last.place, ""])).toString("base64url") }),
+    ...(last === undefined || page.length < request.limit ? {} : { nextCursor: placeCursor(last.place) }),
   };
 }
 

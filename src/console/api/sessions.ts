@@ -7,6 +7,7 @@ import { actorIdOf, eventKeyOf, SessionId } from "../../contracts/ids.js";
 import { SESSION_STATUSES, SessionStatus } from "../../contracts/journal.js";
 import { SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_RELEASE, SessionCancel, SessionOrder } from "../../contracts/messages.js";
 import { Problem } from "../../contracts/problems.js";
+import { sessionCommand } from "../../contracts/shell-word.js";
 import type { Authenticated } from "../../platform/apikeys.js";
 import { CONSOLE_SOURCE, envelopeFor } from "../envelopes.js";
 import { openRecords } from "../read-model/approvals.js";
@@ -51,8 +52,8 @@ export function sessionRoutes(app: Express, context: ApiContext): void {
   app.post("/v1/sessions/:id/delete", async (req, res) => {
     const body = readBody(req, SessionOrder);
     await order(context, { req, res, right: "administer", action: "session.delete", type: SESSION_DELETE, data: body, check: ({ summary }, sessionId) => {
-      if (!["IDLE", "CLOSED"].includes(summary.status) || summary.mailboxLength > 0) throw new Problem("session_busy", `session ${sessionId} is ${summary.status}, and only a session at rest is deleted`, { hint: `docket session close ${sessionId}` });
-      if (summary.quarantine !== undefined) throw new Problem("session_quarantined", `session ${sessionId} is quarantined: ${summary.quarantine.message}`, { hint: `docket session close ${sessionId}` });
+      if (!["IDLE", "CLOSED"].includes(summary.status) || summary.mailboxLength > 0) throw new Problem("session_busy", `session ${sessionId} is ${summary.status}, and only a session at rest is deleted`, { hint: sessionCommand("close", sessionId) });
+      if (summary.quarantine !== undefined) throw new Problem("session_quarantined", `session ${sessionId} is quarantined: ${summary.quarantine.message}`, { hint: sessionCommand("close", sessionId) });
     } });
   });
 
@@ -108,12 +109,12 @@ async function knownView({ db, deps }: ApiContext, actorId: string): Promise<(Se
   }
 }
 
-function actorOf(caller: Authenticated, sessionId: string): string {
+export function actorOf(caller: Authenticated, sessionId: string): string {
   if (!SessionId.safeParse(sessionId).success) throw new Problem("bad_request", "the session id has control characters or more than 200 characters");
   return actorIdOf(caller.tenant, sessionId);
 }
 
-function notThere(sessionId: string, caller: Authenticated): Problem {
+export function notThere(sessionId: string, caller: Authenticated): Problem {
   return new Problem("session_not_found", `there is no session ${sessionId} in tenant ${caller.tenant}`, { hint: "docket session list" });
 }
 

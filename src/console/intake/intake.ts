@@ -4,15 +4,16 @@
  */
 import type { Envelope } from "../../contracts/cloudevent.js";
 import { APPROVAL_PENDING, APPROVAL_RECEIVED, PendingApproval } from "../../contracts/decisions.js";
-import type { DeliveryStatus } from "../../contracts/messages.js";
+import { isLetterKeeper, LETTER_RECEIVED, type DeadLetter, type DeliveryStatus, type LetterReceived } from "../../contracts/messages.js";
 import { errorFields } from "../../platform/log.js";
-import { envelopeFor } from "../envelopes.js";
+import { CONSOLE_SOURCE, envelopeFor } from "../envelopes.js";
 import type { ConsoleDeps } from "../ports.js";
 import { putPending } from "../read-model/approvals.js";
 import type { ReadModel } from "../read-model/database.js";
 import { putDeadLetter } from "../read-model/dead-letters.js";
 import { letterOf, readData, readJournal, unusableLetter } from "./letters.js";
 import type { Projector } from "./projector.js";
+import { takeReport } from "./reports.js";
 
 export interface Intake {
   handleJournal(text: string): Promise<DeliveryStatus>;
@@ -21,7 +22,7 @@ export interface Intake {
   handleDeadLetter(text: string, bytes?: Uint8Array): Promise<DeliveryStatus>;
 }
 
-export function createIntake(db: ReadModel, projector: Projector, deps: Pick<ConsoleDeps, "tasks" | "clock" | "logger">): Intake {
+export function createIntake(db: ReadModel, projector: Projector, deps: Pick<ConsoleDeps, "tasks" | "receipts" | "clock" | "logger">): Intake {
   const settle = async (what: string, work: () => Promise<void>): Promise<DeliveryStatus> => {
     try {
       await work();
@@ -46,7 +47,14 @@ export function createIntake(db: ReadModel, projector: Projector, deps: Pick<Con
       await putPending(db, read.data);
       await deps.tasks.publish(receiptFor(read.envelope, read.data, deps.clock.nowMs()));
     }),
-    handleDeadLetter: (text, bytes) => settle("dead letter", () => putDeadLetter(db, letterOf(text, deps.clock.nowMs(), bytes), deps.clock.nowMs())),
+    handleDeadLetter: (text, bytes) => settle("dead letter", async () => {
+      const nowMs = deps.clock.nowMs();
+      if (bytes === undefined && await takeReport(db, text, nowMs, deps.logger)) return;
+      const letter = letterOf(text, nowMs, bytes);
+      await putDeadLetter(db, letter, nowMs);
+      // A receipt that died itself (a host of an older version knows none) is not answered: that would go round for ever (I14).
+      if (isLetterKeeper(letter.app) && letter.envelope?.type !== LETTER_RECEIVED) await deps.receipts.publish(letterReceipt(letter, { deadLetterId: letter.deadLetterId, app: letter.app }, nowMs));
+    }),
   };
 }
 
@@ -54,4 +62,12 @@ export function createIntake(db: ReadModel, projector: Projector, deps: Pick<Con
 function receiptFor(received: Envelope, pending: PendingApproval, atMs: number): Envelope {
   const { approvalId, version } = pending.record;
   return envelopeFor({ id: `received:${received.id}`, type: APPROVAL_RECEIVED, tenant: pending.tenant, sessionId: pending.sessionId, data: { approvalId, version }, atMs, causationId: received.id });
+}
+
+/** Also for a letter that was known: the receipt before may be lost. */
+function letterReceipt(letter: DeadLetter, receipt: LetterReceived, atMs: number): Envelope {
+  return {
+    specversion: "1.0", id: `letter-received:${letter.deadLetterId}:${String(atMs)}`, source: CONSOLE_SOURCE, type: LETTER_RECEIVED,
+    time: new Date(atMs).toISOString(), datacontenttype: "application/json", data: JSON.stringify(receipt),
+  };
 }

@@ -18,9 +18,10 @@ type Letters<O> = SelectQueryBuilder<Tables, "dead_letters", O>;
 /** The most numerous first. */
 export async function groupsOf(db: ReadModel, scope: LetterScope, filter: LetterFilter): Promise<DeadLetterGroup[]> {
   const rows = await matching(db.selectFrom("dead_letters"), scope, filter).groupBy("fingerprint").select((eb) => [
-    "fingerprint", eb.fn.countAll<number>().as("count"), sql<number>`sum(state = 'dead')`.as("dead"), eb.fn.min("received_at").as("first_at"), eb.fn.max("received_at").as("last_at"),
+    "fingerprint", eb.fn.countAll<number>().as("count"), sql<number>`count(*) filter (where state = 'dead')`.as("dead"), eb.fn.min("received_at").as("first_at"), eb.fn.max("received_at").as("last_at"),
     sql<number>`max(rowid)`.as("newest"),
   ]).orderBy("dead", "desc").orderBy("last_at", "desc").limit(MAX_GROUPS).execute();
+  if (rows.length === 0) return [];
   // The newest of a group stands for it.
   const samples = await db.selectFrom("dead_letters").select(["fingerprint", "letter"]).where(sql<number>`rowid`, "in", rows.map((row) => row.newest)).execute();
   const letters = new Map(samples.map(({ fingerprint, letter }) => [fingerprint, DeadLetter.parse(JSON.parse(letter))]));
@@ -42,6 +43,9 @@ export async function lettersAfter(db: ReadModel, scope: LetterScope, filter: Le
     .where(sql<boolean>`rowid > ${page.after}`).orderBy(sql`rowid`).limit(page.limit).execute();
   return rows.map((row) => ({ item: itemOf(row), place: row.place }));
 }
+
+/** The cursor for what comes after a place. */
+export function placeCursor(place: number): string { return Buffer.from(JSON.stringify([place, ""])).toString("base64url"); }
 
 export interface LetterCount { readonly kind: string; readonly reason: string; readonly state: string; readonly count: number; readonly oldestAtMs: number }
 

@@ -20,12 +20,20 @@ export async function overviewOf(db: ReadModel, tenant: string, orphans: boolean
 }
 
 /** How far the projection is behind what it knows of: sessions with a gap in their journal, entries missing in all, and sessions past their due time. */
-export interface Projection { readonly journals: number; readonly gaps: number; readonly entriesMissing: number; readonly overdue: number; readonly newestAtMs: number | null }
+export interface Behind { readonly gaps: number; readonly entriesMissing: number; readonly overdue: number }
+export interface Projection extends Behind { readonly journals: number; /** Sessions with a time of their own to be looked at again. */ readonly due: number; readonly nextDueAtMs: number | null; readonly newestAtMs: number | null }
 
-export async function projectionOf(db: ReadModel, overdueBeforeMs: number): Promise<Projection> {
-  const journals = await db.selectFrom("journal_heads").select(total.as("n")).executeTakeFirstOrThrow();
+/** Every page asks for it: it reads what is behind, not what is there. */
+export async function behindOf(db: ReadModel, overdueBeforeMs: number): Promise<Behind> {
   const gaps = await db.selectFrom("journal_heads").select([total.as("n"), sql<number | null>`sum(max_rev - head_rev)`.as("missing")]).whereRef("head_rev", "<", "max_rev").executeTakeFirstOrThrow();
   const overdue = await db.selectFrom("sessions").select(total.as("n")).where("next_due_at", "<", overdueBeforeMs).where("status", "!=", "CLOSED").executeTakeFirstOrThrow();
+  return { gaps: gaps.n, entriesMissing: gaps.missing ?? 0, overdue: overdue.n };
+}
+
+export async function projectionOf(db: ReadModel, overdueBeforeMs: number): Promise<Projection> {
+  const behind = await behindOf(db, overdueBeforeMs);
+  const journals = await db.selectFrom("journal_heads").select(total.as("n")).executeTakeFirstOrThrow();
+  const due = await db.selectFrom("sessions").select([total.as("n"), sql<number | null>`min(next_due_at)`.as("at")]).where("next_due_at", "is not", null).executeTakeFirstOrThrow();
   const newest = await db.selectFrom("sessions").select(sql<number | null>`max(updated_at)`.as("at")).executeTakeFirstOrThrow();
-  return { journals: journals.n, gaps: gaps.n, entriesMissing: gaps.missing ?? 0, overdue: overdue.n, newestAtMs: newest.at };
+  return { ...behind, journals: journals.n, due: due.n, nextDueAtMs: due.at, newestAtMs: newest.at };
 }

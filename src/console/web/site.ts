@@ -7,6 +7,8 @@ import { existsSync, readdirSync, readFileSync } from "node:fs";
 import { extname, join, relative, sep } from "node:path";
 import { gzipSync } from "node:zlib";
 import type { Express, Request, RequestHandler, Response } from "express";
+import { firstReads, PAGE_NAMES } from "../../contracts/first-reads.js";
+import { Problem } from "../../contracts/problems.js";
 
 /** Nothing inline, nothing from elsewhere, no frames, and no script may make markup of a string. */
 export const CONTENT_POLICY: Record<string, string[]> = {
@@ -16,6 +18,12 @@ export const CONTENT_POLICY: Record<string, string[]> = {
 
 const TYPES: Readonly<Record<string, string>> = { ".html": "text/html; charset=utf-8", ".js": "text/javascript; charset=utf-8", ".css": "text/css; charset=utf-8", ".svg": "image/svg+xml" };
 const PAGE = "/index.html";
+
+/** What `GET /` says to programs: the first parts of the API's routes. */
+const ROUTES = [
+  "/v1/sessions", "/v1/approvals", "/v1/dead-letters", "/v1/overview", "/v1/diagnosis", "/v1/system", "/v1/costs", "/v1/agents", "/v1/policy", "/v1/notices", "/v1/links", "/v1/views", "/v1/read-model",
+  "/v1/audit", "/session", "/hooks/slack", "/healthz", "/metrics",
+];
 
 interface Asset { readonly body: Buffer; readonly zipped: Buffer; readonly type: string; readonly etag: string }
 
@@ -29,20 +37,31 @@ export function siteRoutes(app: Express, webDir: string | undefined): void {
     send(req, res, asset, "public, max-age=31536000, immutable");
   });
   app.get("/", (req, res, next) => {
-    if (page !== undefined && wantsPage(req)) { next(); return; }
-    res.json({ name: "docket console", routes: ["/v1/sessions", "/v1/approvals", "/v1/dead-letters", "/v1/audit", "/v1/agents", "/v1/policy", "/v1/system", "/healthz"], ...(page === undefined ? { hint: "npm run build makes the web pages" } : {}) });
+    if (page !== undefined && asksForPage(req)) { next(); return; }
+    res.json({ name: "docket console", documentation: "docs/console.md", routes: ROUTES, ...(page === undefined ? { hint: "npm run build makes the web pages" } : {}) });
   });
   if (page !== undefined) app.use(deepLinks(page));
 }
 
 function deepLinks(page: Asset): RequestHandler {
   return (req, res, next) => {
-    if ((req.method !== "GET" && req.method !== "HEAD") || !wantsPage(req) || /^\/(v1|session|assets|healthz)(\/|$)/.test(req.path)) { next(); return; }
+    if ((req.method !== "GET" && req.method !== "HEAD") || /^\/(v1|session|assets|healthz)(\/|$)/.test(req.path)) { next(); return; }
+    const isPage = PAGES.test(req.path);
+    // Whoever takes anything gets the page where there is one: a link that was sent to somebody is opened by all kinds of programs.
+    if (!asksForPage(req) && !(isPage && req.accepts("html") !== false)) {
+      next(isPage ? new Problem("not_found", `${req.path} is a page for people, and this request takes no HTML`, { hint: "ask with Accept: text/html, or use the API below /v1" }) : undefined);
+      return;
+    }
+    // What the page asks for first is on its way while the browser still reads the script.
+    const first = firstReads(req.path, new URLSearchParams(req.originalUrl.split("?")[1] ?? ""));
+    res.setHeader("link", first.map((path) => `<${path}>; rel=preload; as=fetch; crossorigin`).join(", "));
     send(req, res, page, "no-cache");
   };
 }
 
-function wantsPage(req: Request): boolean { return (req.header("accept") ?? "").includes("text/html"); }
+const PAGES = new RegExp(`^/(${PAGE_NAMES.join("|")})(/|$)`);
+
+function asksForPage(req: Request): boolean { return (req.header("accept") ?? "").includes("text/html"); }
 
 function send(req: Request, res: Response, asset: Asset, caching: string): void {
   res.setHeader("cache-control", caching).setHeader("etag", asset.etag).setHeader("vary", "accept-encoding").setHeader("content-type", asset.type);

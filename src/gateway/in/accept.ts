@@ -21,7 +21,9 @@ import { errorFields, type Logger } from "../../platform/log.js";
 import type { GatewayConfig } from "../config.js";
 import type { Lanes } from "../lanes.js";
 import type { Inbox, Router, TaskPublisher } from "../ports.js";
-import { traceParentOf } from "./trace.js";
+import { count } from "../../platform/telemetry/metrics.js";
+import { logsAbout } from "../../platform/log-context.js";
+import { recordAccepted, traceOf } from "./trace.js";
 
 /** Whom the edge authenticated. */
 export interface Sender { readonly tenant: string; readonly principal: Principal }
@@ -50,7 +52,7 @@ export interface Destination { readonly sessionId: string; readonly agent?: stri
 export interface AcceptDeps {
   readonly publisher: TaskPublisher;
   readonly inbox: Inbox;
-  readonly lanes: Pick<Lanes, "enter">;
+  readonly lanes: Pick<Lanes, "enter" | "has">;
   readonly route: Router;
   readonly clock: Clock;
   readonly logger: Logger;
@@ -72,11 +74,13 @@ export async function acceptEvent(deps: AcceptDeps, sender: Sender, incoming: In
 
 /** Accepts for a known destination. Throws Problem. */
 export async function acceptFor(deps: AcceptDeps, sender: Sender, incoming: Incoming, to: Destination): Promise<Accepted> {
+  const startedAtMs = deps.clock.nowMs();
   const sessionId = readSessionId(to.sessionId);
   const actorId = actorIdOf(sender.tenant, sessionId);
   const eventKey = eventKeyOf(incoming.source, incoming.id);
   const runId = runIdOf(actorId, eventKey);
   const envelope = envelopeFor(deps, sender, incoming, { sessionId, actorId, runId, ...(to.agent === undefined ? {} : { agent: to.agent }) });
+  logsAbout([runId, actorId], { tenant: sender.tenant, sessionId, runId, ...(envelope.traceparent === undefined ? {} : { traceId: envelope.traceparent.slice(3, 35) }) });
   const envelopeText = serializeEnvelope(envelope);
   if (Buffer.byteLength(envelopeText) > MAX_EVENT_BYTES) {
     throw new Problem("payload_too_large", `the event has ${Buffer.byteLength(envelopeText)} bytes with its attributes; the limit is ${MAX_EVENT_BYTES}`, { hint: "store the payload elsewhere and send a reference" });
@@ -85,13 +89,19 @@ export async function acceptFor(deps: AcceptDeps, sender: Sender, incoming: Inco
   const nowMs = deps.clock.nowMs();
   // The answer is remembered by tenant and event, not by session: one key names one request, wherever it is sent (A2).
   const identity = { key: sha256Hex(`${sender.tenant}\n${eventKey}`).slice(0, 32), digest: digestOf(incoming), answer: JSON.stringify(accepted) };
-  const added = await deps.inbox.add({ key: inboxKeyOf(actorId, eventKey), envelopeText, acceptedAtMs: nowMs, publishedAtMs: nowMs, attempts: 1 }, identity);
+  const rowKey = inboxKeyOf(actorId, eventKey);
+  const added = await deps.inbox.add({ key: rowKey, envelopeText, acceptedAtMs: nowMs, publishedAtMs: nowMs, attempts: 1 }, identity);
   if (added.status === "exists") {
     if (added.remembered.digest !== identity.digest) throw keyReused(incoming.id);
+    // An earlier try was stored and got no answer, so it never was on its way: what comes next would overtake it (I3).
+    if (!deps.lanes.has(actorId, rowKey) && await deps.inbox.holds(rowKey)) await firstPublish(deps, envelope, rowKey);
+    count("docket.events.accepted", 1, { result: "again" });
     return JSON.parse(added.remembered.answer) as Accepted;
   }
   faultPoint("after-inbox-row");
-  await firstPublish(deps, envelope, inboxKeyOf(actorId, eventKey));
+  await firstPublish(deps, envelope, rowKey);
+  count("docket.events.accepted", 1, { result: "new" });
+  recordAccepted(envelope, { runId, sender: incoming.traceparent, startMs: startedAtMs, endMs: deps.clock.nowMs() });
   return accepted;
 }
 
@@ -135,7 +145,7 @@ function envelopeFor(deps: AcceptDeps, sender: Sender, incoming: Incoming, ids: 
     specversion: "1.0", id, source, type, data, expirytime,
     subject: ids.sessionId, tenant: sender.tenant, principal: JSON.stringify(sender.principal),
     partitionkey: ids.actorId, correlationid: ids.runId, time: incoming.time ?? new Date(nowMs).toISOString(),
-    traceparent: traceParentOf(incoming.traceparent), datacontenttype: datacontenttype ?? "application/json",
+    traceparent: traceOf(ids.runId, incoming.traceparent), datacontenttype: datacontenttype ?? "application/json",
     ...(ids.agent === undefined ? {} : { agent: ids.agent }),
     ...(busymode === undefined ? {} : { busymode }), ...(causationid === undefined ? {} : { causationid }),
     ...(idempotencykey === undefined ? {} : { idempotencykey }), ...(dataschema === undefined ? {} : { dataschema }),

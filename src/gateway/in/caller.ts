@@ -1,9 +1,12 @@
 /** Owns: who calls, what the caller may do, and the Idempotency-Key. */
-import type { Request, RequestHandler, Response } from "express";
+import type { ErrorRequestHandler, Request, RequestHandler, Response } from "express";
 import { v7 as uuidv7 } from "uuid";
 import { sha256Hex } from "../../contracts/ids.js";
 import { Problem } from "../../contracts/problems.js";
+import type { Refusal } from "../../contracts/reports.js";
 import { requireScope, type ApiKeys, type Authenticated } from "../../platform/apikeys.js";
+import { asProblem, requestIdOf } from "../../platform/http.js";
+import type { Logger } from "../../platform/log.js";
 
 const callers = new WeakMap<Response, Authenticated>();
 
@@ -27,6 +30,25 @@ export function scoped(scope: string): RequestHandler {
   return (_req, res, next) => {
     requireScope(callerOf(res), scope);
     next();
+  };
+}
+
+/** What concerns rights: it goes to the console's audit, reads too. */
+const RIGHTS: ReadonlySet<number> = new Set([401, 403, 429]);
+
+/**
+ * Writes down who was refused what: a refused request changes nothing, and leaves no row in a journal. Taken events have theirs there. What is refused for want
+ * of rights is told to the console, which has it in the audit.
+ */
+export function noteRefusals(logger: Logger, tell: (refused: Omit<Refusal, "refusalId" | "atMs" | "count">) => void): ErrorRequestHandler {
+  return (error: unknown, req, res, next) => {
+    const requestId = requestIdOf(res);
+    const { code, status } = asProblem(error, requestId);
+    const caller = callers.get(res);
+    const [path, ip] = [req.path.slice(0, 300), req.ip ?? ""];
+    if (req.method !== "GET" && req.method !== "HEAD") logger.warn({ requestId, code, method: req.method, path, ip, tenant: caller?.tenant, principal: caller?.principal.id, keyId: caller?.keyId }, "refused");
+    if (RIGHTS.has(status)) tell({ code, method: req.method.slice(0, 20), path, ip: ip.slice(0, 100), requestId, ...(caller === undefined ? {} : { tenant: caller.tenant, principalId: caller.principal.id, keyId: caller.keyId }) });
+    next(error);
   };
 }
 

@@ -3,7 +3,8 @@
  * its keys. So a fixed ring of index documents ("buckets") lists the rows, sharded by hash of the row key.
  *
  * Invariants
- *   N1 a row and its bucket entry are written, moved and deleted in ONE transaction: a row is always found by `due`.
+ *   N1 a row and its bucket entry are written and moved in ONE transaction: a row is always found by `due`. Deleted is the row
+ *      alone; its entry, which then leads nowhere, goes with the next change of the bucket, or when it is due.
  *   N2 a row is written create-only, and changed under its etag: a receipt that removed it is never undone.
  *   N3 a bucket holds `bucketRows` keys at most (I9); an inbox that is full refuses (503), it never forgets.
  *   N4 the ring never shrinks: `buckets` may be raised between restarts, never lowered.
@@ -27,6 +28,8 @@ export interface InboxOptions {
 }
 
 const TRIES = 20;
+/** How long this process knows by itself that a row is gone. Must be over before the same event can be added anew. */
+const GONE_MS = 60_000;
 /** How long it is remembered here that an event is dead; its sender looks within minutes. */
 const DEAD_TTL_SECONDS = 7 * 24 * 3_600;
 
@@ -43,6 +46,8 @@ class BucketInbox implements Inbox {
   readonly #bucketRows: number;
   /** One writer per bucket in this process: between processes the etags decide. */
   readonly #locks: Mutex[];
+  /** Rows that were deleted here, and until when that is worth knowing, the oldest first. */
+  readonly #gone = new Map<string, number>();
 
   constructor(private readonly store: KeyValue, private readonly options: InboxOptions) {
     this.#buckets = options.buckets ?? 64;
@@ -53,15 +58,29 @@ class BucketInbox implements Inbox {
   async add(row: InboxRow, identity: { readonly key: string } & Remembered): Promise<AddResult> {
     return this.#locked(row.key, async (home) => {
       let offset = 0;
+      let cleaned = false;
       for (let tries = 0; tries < TRIES && offset < this.#buckets; tries += 1) {
         if (tries > 0) await pause(tries);
         const bucketNumber = (home + offset) % this.#buckets;
         const found = await this.store.bulkGet([bucketKeyOf(bucketNumber), identityKeyOf(identity.key), rowKeyOf(row.key)]);
         const remembered = this.#remembered(found, identity.key, row.key);
         if (remembered !== undefined) return { status: "exists", remembered };
+        this.#gone.delete(row.key);
         const bucket = bucketIn(found, bucketNumber);
-        if (bucket === undefined || Object.keys(bucket.rows).length >= this.#bucketRows) { offset += 1; tries = -1; continue; }
-        if ((await this.store.transact(this.#addition(row, identity, bucket, found))) === "committed") return { status: "added" };
+        const rows = this.#withoutGone(bucket?.rows ?? {});
+        if (bucket !== undefined && Object.keys(rows).length < this.#bucketRows) {
+          if ((await this.store.transact(this.#addition(row, identity, { ...bucket, rows }, found))) === "committed") return { status: "added" };
+          continue;
+        }
+        // Full, or not readable. A full one is cleaned once before the next is tried.
+        if (bucket !== undefined && !cleaned) {
+          await this.#rowsOf([bucket], Object.keys(bucket.rows));
+          cleaned = true;
+        } else {
+          offset += 1;
+          cleaned = false;
+        }
+        tries = -1;
       }
       if (offset >= this.#buckets) throw new Problem("store_unavailable", `the inbox is full: ${String(this.#buckets * this.#bucketRows)} events wait for a receipt`, { hint: "check that the sessions app runs and takes its events" });
       throw contended("adding an event");
@@ -73,12 +92,21 @@ class BucketInbox implements Inbox {
   }
 
   async remove(key: string): Promise<void> {
-    await this.#change(key, "removing an event", (_row, bucket) => removal(key, bucket));
+    if (this.#isGone(key)) return;
+    await this.store.transact([{ op: "delete", key: rowKeyOf(key) }]);
+    this.#noteGone(key);
   }
 
   async bury(key: string, { code, deadLetterId }: DeadEvent): Promise<void> {
-    const dead: KeyValueOperation = { op: "put", key: deadKeyOf(key), value: JSON.stringify({ code, deadLetterId }), ttlSeconds: DEAD_TTL_SECONDS };
-    await this.#change(key, "burying an event", (_row, bucket) => [...removal(key, bucket), dead]);
+    for (let tries = 0; tries < TRIES; tries += 1) {
+      if (tries > 0) await pause(tries);
+      const found = await this.store.bulkGet([rowKeyOf(key), deadKeyOf(key)]);
+      if (!found.has(rowKeyOf(key))) return;
+      const before = found.get(deadKeyOf(key));
+      const dead: KeyValueOperation = { op: "put", key: deadKeyOf(key), value: JSON.stringify({ code, deadLetterId }), ttlSeconds: DEAD_TTL_SECONDS, ...(before === undefined ? { createOnly: true } : { etag: before.etag }) };
+      if ((await this.store.transact([{ op: "delete", key: rowKeyOf(key) }, dead])) === "committed") return;
+    }
+    throw contended("burying an event");
   }
 
   async find(key: string): Promise<"waiting" | DeadEvent | undefined> {
@@ -99,11 +127,28 @@ class BucketInbox implements Inbox {
   async due(nowMs: number, limit: number): Promise<InboxRow[]> {
     const numbers = Array.from({ length: this.#buckets }, (_, number) => number);
     const found = await this.store.bulkGet(numbers.map(bucketKeyOf));
-    const entries = numbers.flatMap((number) => Object.entries(bucketIn(found, number)?.rows ?? {}));
-    const wanted = entries.filter(([, dueAtMs]) => dueAtMs <= nowMs).sort((a, b) => a[1] - b[1]).slice(0, limit);
-    const rows = await this.store.bulkGet(wanted.map(([key]) => rowKeyOf(key)));
-    return wanted.flatMap(([key]) => {
-      const stored = rows.get(rowKeyOf(key));
+    const buckets = numbers.flatMap((number) => bucketIn(found, number) ?? []);
+    const wanted = buckets.flatMap(({ rows }) => Object.entries(rows)).filter(([, dueAtMs]) => dueAtMs <= nowMs).sort((a, b) => a[1] - b[1]).map(([key]) => key);
+    const rows: InboxRow[] = [];
+    for (let from = 0; from < wanted.length && rows.length < limit; from += limit) {
+      rows.push(...await this.#rowsOf(buckets, wanted.slice(from, from + limit)));
+    }
+    return rows.slice(0, limit);
+  }
+
+  /**
+   * The rows of entries, in their order. Entries that lead nowhere are taken out of their buckets: those were read before the
+   * rows, so that a row which was added since has changed its bucket's etag.
+   */
+  async #rowsOf(buckets: readonly Bucket[], keys: readonly string[]): Promise<InboxRow[]> {
+    const found = await this.store.bulkGet(keys.map(rowKeyOf));
+    const gone = new Set(keys.filter((key) => !found.has(rowKeyOf(key))));
+    for (const bucket of buckets) {
+      const rest = Object.entries(bucket.rows).filter(([key]) => !gone.has(key));
+      if (rest.length < Object.keys(bucket.rows).length) await this.store.transact([putBucket(bucket, Object.fromEntries(rest))]);
+    }
+    return keys.flatMap((key) => {
+      const stored = found.get(rowKeyOf(key));
       const document = stored === undefined ? undefined : readDocument(RowDocument, stored.value);
       return document === undefined ? [] : [rowOf(document)];
     });
@@ -142,6 +187,21 @@ class BucketInbox implements Inbox {
     ];
   }
 
+  #withoutGone(rows: Bucket["rows"]): Bucket["rows"] {
+    return Object.fromEntries(Object.entries(rows).filter(([key]) => !this.#isGone(key)));
+  }
+
+  #isGone(key: string): boolean { return (this.#gone.get(key) ?? 0) > this.options.clock.nowMs(); }
+
+  #noteGone(key: string): void {
+    const nowMs = this.options.clock.nowMs();
+    for (const [oldest, untilMs] of this.#gone) {
+      if (untilMs > nowMs) break;
+      this.#gone.delete(oldest);
+    }
+    this.#gone.set(key, nowMs + Math.min(GONE_MS, this.options.idempotencyMs / 2));
+  }
+
   #remembered(found: Stored, identityKey: string, rowKey: string): Remembered | undefined {
     const identity = found.get(identityKeyOf(identityKey));
     const known = identity === undefined ? undefined : readDocument(IdentityDocument, identity.value);
@@ -164,11 +224,6 @@ function bucketIn(found: Stored, number: number): Bucket | undefined {
   if (stored === undefined) return { number, rows: {}, etag: undefined };
   const document = readDocument(BucketDocument, stored.value);
   return document === undefined ? undefined : { number, rows: document.rows, etag: stored.etag };
-}
-
-function removal(key: string, bucket: Bucket): KeyValueOperation[] {
-  const rest = Object.entries(bucket.rows).filter(([other]) => other !== key);
-  return [{ op: "delete", key: rowKeyOf(key) }, putBucket(bucket, Object.fromEntries(rest))];
 }
 
 function putBucket(bucket: Bucket, rows: Record<string, number>): KeyValueOperation {

@@ -11,6 +11,7 @@ import { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { inboxKeyOf } from "../in/accept.js";
+import { recordAnswered } from "../in/trace.js";
 import type { Lanes } from "../lanes.js";
 import type { DeadEvent, DeadLetters, Inbox } from "../ports.js";
 import type { Feeds } from "./feeds.js";
@@ -31,7 +32,7 @@ interface Receipt { readonly actorId: string; readonly key: string; readonly rev
 export async function handleResponse(deps: DeliveryDeps, text: string): Promise<DeliveryStatus> {
   let receipt: Receipt;
   try {
-    receipt = readReceipt(parseEnvelope(text));
+    receipt = readReceipt(parseEnvelope(text), deps.clock.nowMs());
   } catch (error) {
     await deps.deadLetters.record(unreadable(deps, text, error));
     return "SUCCESS";
@@ -62,12 +63,16 @@ export function handleLive(deps: Pick<DeliveryDeps, "feeds" | "lanes" | "logger"
   return "SUCCESS";
 }
 
-function readReceipt(envelope: Envelope): Receipt {
+function readReceipt(envelope: Envelope, nowMs: number): Receipt {
   if (envelope.type === EVENT_ACCEPTED) {
     const { actorId, key, rev, verdict, deadLetterId } = EventAccepted.parse(JSON.parse(envelope.data));
     return { actorId, key, rev, ...(deadLetterId === undefined ? {} : { dead: { code: verdict, deadLetterId } }) };
   }
-  if (envelope.type === RUN_ENDED) return RunEndedMessage.parse(JSON.parse(envelope.data));
+  if (envelope.type === RUN_ENDED) {
+    const ended = RunEndedMessage.parse(JSON.parse(envelope.data));
+    recordAnswered(envelope, { ...ended, atMs: nowMs });
+    return ended;
+  }
   throw new Problem("unknown_type", `${envelope.type} is neither a receipt nor a run's end that this version knows`);
 }
 

@@ -1,6 +1,6 @@
 /**
  * Owns: what of a journal entry leaves through the stream. Every event does, in order; left out are fields that say how
- * Docket runs inside: hosts, workers, storage keys, commit ids and digests, provider call ids, and people's roles.
+ * Docket runs inside: hosts, workers, storage keys, commit ids and digests, provider call ids, the snapshot of a compaction, and people's roles.
  */
 import type { JournalEntry } from "../../contracts/journal.js";
 
@@ -10,7 +10,7 @@ const INTERNAL = new Set(["host", "worker", "providerCallId", "actorId"]);
 export interface PublicEntry { readonly rev: number; readonly atMs: number; readonly command: string; readonly events: readonly unknown[] }
 
 export function publicEntry(entry: JournalEntry): PublicEntry {
-  return { rev: entry.rev, atMs: entry.atMs, command: entry.command, events: entry.events.map(strip) };
+  return { rev: entry.rev, atMs: entry.atMs, command: entry.command, events: entry.events.map((event) => (event.type === "JournalCompacted" ? { type: event.type, toRev: event.toRev } : strip(event))) };
 }
 
 function strip(value: unknown): unknown {

@@ -149,7 +149,7 @@ export class SessionStream {
     const { writer, untilRun } = this.options;
     if (entry.rev <= this.#cursor) return "more";
     // Entries are kept for 24 h at least; where older ones are gone, the client is told instead of led to believe that it has all.
-    if (entry.rev > this.#cursor + 1) await writer.send({ event: "gap", data: { fromRev: this.#cursor + 1, toRev: entry.rev - 1 } });
+    if (entry.rev > this.#cursor + 1) await writer.send({ event: "gap", data: { code: "journal_compacted", fromRev: this.#cursor + 1, toRev: entry.rev - 1, readableFromRev: entry.rev } });
     await writer.send({ event: "journal", id: entry.rev, data: publicEntry(entry) });
     this.#cursor = entry.rev;
     this.#begun ||= entry.events.some((event) => event.type === "EventReceived" && event.runId === untilRun);

@@ -15,7 +15,7 @@ export function runningChecks(dataDir: string, runFile: string): CheckTask[] {
   if (record === undefined) return [{ name: "ports", run: () => checkPorts(runFile) }];
   return [
     { name: "stack", run: () => ok(`runs since process ${record.pid} started it, profile ${record.profile}`) },
-    ...["placement", "scheduler"].map((name) => probeTask(name, () => answersOk(record.ports[`${name}.health`] ?? 0, "/healthz"))),
+    ...["sentry", "placement", "scheduler"].filter((name) => record.ports[`${name}.health`] !== undefined).map((name) => probeTask(name, () => answersOk(record.ports[`${name}.health`] ?? 0, "/healthz"))),
     ...instancesOf(record).flatMap((name) => [
       probeTask(`${name} app`, () => answersOk(record.ports[`${name}.app`] ?? 0, "/healthz")),
       probeTask(`${name} sidecar`, () => outboundReady({ port: record.ports[`${name}.http`] ?? 0, token: "" })),

@@ -15,7 +15,7 @@ import { identify, isAlive, type ProcessIdentity } from "../process-identity.js"
 
 const run = promisify(execFile);
 
-export type BuildTarget = "dapr" | "nats" | "kfake";
+export type BuildTarget = "dapr" | "nats" | "kfake" | "dapr-control-plane" | "etcd" | "k8s" | "kustomize" | "jaeger";
 
 export interface BuildOptions {
   readonly root: string;
@@ -23,11 +23,15 @@ export interface BuildOptions {
   readonly env?: NodeJS.ProcessEnv;
 }
 
+const DAPR_FLAGS = ["-trimpath", "-tags", "stablecomponents", "-ldflags", "-s -w -X github.com/dapr/dapr/pkg/buildinfo.version=1.14.0"];
+/** What runtime/k8s/go.mod pins. Without it kubectl and the API server call themselves v0.0.0. */
+const K8S_VERSION = ["gitVersion=v1.35.4", "gitMajor=1", "gitMinor=35"].map((value) => `-X k8s.io/component-base/version.${value}`).join(" ");
+
 const TARGETS: Record<BuildTarget, { label: string; expect: string; args: (out: string) => string[] }> = {
   dapr: {
     label: "the pinned Dapr runtime (daprd, placement, scheduler)",
     expect: "about five minutes on two cores, once",
-    args: (out) => ["build", "-v", "-trimpath", "-tags", "stablecomponents", "-ldflags", "-s -w -X github.com/dapr/dapr/pkg/buildinfo.version=1.14.0", "-o", `${out}/`, "./cmd/..."],
+    args: (out) => ["build", "-v", ...DAPR_FLAGS, "-o", `${out}/`, "./cmd/..."],
   },
   nats: {
     label: "the pinned NATS server",
@@ -38,6 +42,31 @@ const TARGETS: Record<BuildTarget, { label: string; expect: string; args: (out: 
     label: "the pinned Kafka stand-in",
     expect: "under a minute, once",
     args: (out) => ["build", "-v", "-trimpath", "-o", join(out, process.platform === "win32" ? "kfake.exe" : "kfake"), "."],
+  },
+  "dapr-control-plane": {
+    label: "the pinned Dapr control plane (sentry, operator, injector)",
+    expect: "under a minute after the runtime, once",
+    args: (out) => ["build", "-v", ...DAPR_FLAGS, "-o", `${out}/`, "./cmd/...", "github.com/dapr/dapr/cmd/operator", "github.com/dapr/dapr/cmd/injector"],
+  },
+  kustomize: {
+    label: "the pinned kustomize",
+    expect: "half a minute, once",
+    args: (out) => ["build", "-v", "-trimpath", "-ldflags", "-s -w", "-o", join(out, "kustomize"), "sigs.k8s.io/kustomize/kustomize/v5"],
+  },
+  etcd: {
+    label: "the pinned etcd",
+    expect: "under a minute, once",
+    args: (out) => ["build", "-v", "-trimpath", "-ldflags", "-s -w", "-o", join(out, "etcd"), "go.etcd.io/etcd/server/v3"],
+  },
+  k8s: {
+    label: "the pinned Kubernetes API server and kubectl",
+    expect: "about six minutes on two cores, once",
+    args: (out) => ["build", "-v", "-trimpath", "-ldflags", `-s -w ${K8S_VERSION}`, "-o", `${out}/`, "k8s.io/kubernetes/cmd/kube-apiserver", "k8s.io/kubernetes/cmd/kubectl"],
+  },
+  jaeger: {
+    label: "the pinned Jaeger",
+    expect: "about five minutes on two cores, once",
+    args: (out) => ["build", "-v", "-trimpath", "-ldflags", "-s -w", "-o", join(out, process.platform === "win32" ? "jaeger.exe" : "jaeger"), "github.com/jaegertracing/jaeger/cmd/jaeger"],
   },
 };
 

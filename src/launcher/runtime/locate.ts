@@ -66,12 +66,45 @@ export async function locateNats(options: LocateOptions): Promise<string> {
   throw new LauncherError("BROKER_MISSING", "No nats-server was found, and no Go to build the pinned one with.", `Install Go (https://go.dev/dl) and start again, or put a nats-server >= ${MIN_NATS.join(".")} on PATH, or use the Redis that \`dapr init\` starts: npm run dev -- --profile local`);
 }
 
-/** Finds or builds kfake (runtime/kfake): Kafka's protocol from memory, for tests. */
-export async function locateKfake(options: LocateOptions): Promise<string> {
+/** Finds or builds what only tests need: kfake (Kafka's protocol from memory), jaeger (a collector to ask back). */
+export async function locateTestServer(name: "kfake" | "jaeger", options: LocateOptions): Promise<string> {
   const env = options.env ?? process.env;
   const fixed = env["DOCKET_RUNTIME_DIR"];
-  if (fixed && existsSync(join(fixed, exe("kfake")))) return join(fixed, exe("kfake"));
-  return join(await fromCacheOrBuild("kfake", options), exe("kfake"));
+  if (fixed && existsSync(join(fixed, exe(name)))) return join(fixed, exe(name));
+  return join(await fromCacheOrBuild(name, options), exe(name));
+}
+
+/** A Kubernetes API server to try manifests on, and Dapr's control plane for it. */
+export interface ClusterBinaries {
+  readonly apiserver: string;
+  readonly kubectl: string;
+  readonly etcd: string;
+  readonly sentry: string;
+  readonly operator: string;
+  readonly injector: string;
+}
+
+/** Finds or builds what `npm run test:k8s` starts. */
+export async function locateCluster(options: LocateOptions): Promise<ClusterBinaries> {
+  const etcd = await fromCacheOrBuild("etcd", options);
+  const dapr = await fromCacheOrBuild("dapr-control-plane", options);
+  const k8s = await fromCacheOrBuild("k8s", options);
+  return {
+    apiserver: join(k8s, exe("kube-apiserver")), kubectl: join(k8s, exe("kubectl")), etcd: join(etcd, exe("etcd")),
+    sentry: join(dapr, exe("sentry")), operator: join(dapr, exe("operator")), injector: join(dapr, exe("injector")),
+  };
+}
+
+/** Finds or builds kustomize, which says what an overlay of k8s/ comes to. */
+export async function locateKustomize(options: LocateOptions): Promise<string> {
+  return join(await fromCacheOrBuild("kustomize", options), exe("kustomize"));
+}
+
+/** Finds or builds Dapr's certificate authority. */
+export async function locateSentry(options: LocateOptions): Promise<string> {
+  const fixed = (options.env ?? process.env)["DOCKET_RUNTIME_DIR"];
+  if (fixed && existsSync(join(fixed, exe("sentry")))) return join(fixed, exe("sentry"));
+  return join(await fromCacheOrBuild("dapr-control-plane", options), exe("sentry"));
 }
 
 const DAPR_NAMES = ["daprd", "placement", "scheduler"] as const;

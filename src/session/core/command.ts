@@ -3,7 +3,7 @@
  * time, ids, random, policy verdicts, sealed arguments, the agent's limits.
  */
 import type { Principal } from "../../contracts/cloudevent.js";
-import type { DecisionClaims } from "../../contracts/decisions.js";
+import type { ApprovalTend, DecisionClaims, OnExpiry } from "../../contracts/decisions.js";
 import type { BusyMode, QuarantineReason, RepairKind, SessionEvent, StoredText, Usage } from "../../contracts/journal.js";
 import type { ProblemCode } from "../../contracts/problems.js";
 import type { DecisionKind, Risk, ToolFailureKind } from "../../contracts/tools.js";
@@ -21,7 +21,8 @@ export interface AgentLimits {
 }
 
 /** In every command. `random` in [0,1) feeds jitter. */
-export interface CommandBase { readonly atMs: number; readonly host: string; readonly random: number; readonly limits: AgentLimits }
+export interface CommandBase { readonly atMs: number; readonly host: string; readonly random: number; readonly limits: AgentLimits;
+  /** The policy of the host that decides; a call that was permitted under another one does not go out any more. */ readonly policyVersion?: string }
 
 /** What the session host found out about an event before the turn (plain functions of the agent). */
 export interface PreparedInput {
@@ -31,6 +32,8 @@ export interface PreparedInput {
   readonly input: string;
   /** USD reserved for the first model call. */
   readonly reserveUsd: number;
+  /** Version of the agent that this is for, and that does the run. Left out where none is installed. */
+  readonly agentVersion?: string;
 }
 
 export interface IncomingEvent {
@@ -47,15 +50,20 @@ export interface Verdict {
   readonly reason: string;
   readonly risk: Risk;
   readonly allowed: readonly DecisionKind[];
-  readonly approvers: { readonly roles: readonly string[]; readonly quorum: number; readonly excludeRequester: boolean };
-  readonly onExpiry: "reject" | "escalate" | "keep";
+  readonly approvers: { readonly roles: readonly string[]; readonly groups?: readonly string[] | undefined; readonly quorum: number; readonly excludeRequester: boolean };
+  readonly onExpiry: OnExpiry;
   readonly expiresInMs?: number;
+  /** In order of time. */
+  readonly chain?: readonly { readonly afterMs: number; readonly to?: { readonly roles: readonly string[]; readonly groups: readonly string[] } }[];
+  /** A person may allow the tool for the session. */
+  readonly allowSession?: boolean;
+  readonly consentForMs?: number;
 }
 
 /** A call of a model answer after sealing and policy. `invalid` calls go back to the model as an error result. */
 export type JudgedCall =
   | { readonly ok: true; readonly callId: string; readonly providerCallId: string; readonly tool: string; readonly args: string; readonly argsDigest: string;
-      readonly effects: "none" | "idempotent" | "once"; readonly critical: boolean; readonly timeoutMs: number; readonly maxTries: number; readonly verdict: Verdict }
+      readonly effects: "none" | "idempotent" | "once"; readonly critical: boolean; readonly timeoutMs: number; readonly maxTries: number; readonly verdict: Verdict; /** Of what is known of the tool. */ readonly toolDigest?: string }
   | { readonly ok: false; readonly callId: string; readonly providerCallId: string; readonly tool: string; readonly args: string; readonly message: string };
 
 /** One thing that a check-up found and put right, and what it is about (a call, an approval, a run, a revision). */
@@ -74,14 +82,23 @@ export type SessionCommand = CommandBase & (
   | { readonly type: "RecordClaim"; readonly callId: string; readonly try: number; readonly worker: string }
   | { readonly type: "RecordToolResult"; readonly callId: string; readonly try: number; readonly outcome: "succeeded" | "failed" | "outcome_unknown" | "not_started"; readonly failure?: { readonly kind: ToolFailureKind; readonly message: string; readonly retryAfterMs?: number }; readonly content: StoredText; readonly reserveUsd: number }
   | { readonly type: "Decide"; readonly claims: DecisionClaims;
-      /** What the host found: signature, person, and for `modify` the new sealed arguments with their verdict. */
-      readonly judged: { readonly ok: true; readonly modified?: { readonly args: string; readonly argsDigest: string; readonly verdict: Verdict } } | { readonly ok: false; readonly code: ProblemCode };
+      /**
+       * What the host found. For `modify` the new sealed arguments with their verdict, for `approve` the sealed arguments that are asked about, with
+       * what the present policy says of them.
+       */
+      readonly judged: { readonly ok: true; /** Of what is known of the tool now. */ readonly toolDigest?: string; readonly modified?: { readonly args: string; readonly argsDigest: string; readonly verdict: Verdict }; readonly current?: { readonly args: string; readonly verdict: Verdict } } | { readonly ok: false; readonly code: ProblemCode;
+        /** For the person who decided: what was there, and what was expected. */ readonly message?: string };
       readonly reserveUsd: number }
   | { readonly type: "AcknowledgeApproval"; readonly approvalId: string; readonly version: number }
+  /** Whose turn an approval is, and when to look again: visible, and never a decision. */
+  | { readonly type: "TendApproval"; readonly key: string; readonly tend: ApprovalTend; readonly principal?: Principal }
+  | { readonly type: "RevokeAllowance"; readonly key: string; readonly allowanceId: string; readonly reason: string; readonly principal?: Principal }
   | { readonly type: "Cancel"; readonly key: string; readonly runId?: string; readonly reason: string; readonly principal?: Principal; readonly partialText?: string }
   | { readonly type: "Close"; readonly key: string; readonly reason: string; readonly principal?: Principal }
   /** Only a session at rest; `idleForMs`: only if nothing has happened in it for so long. */
   | { readonly type: "Delete"; readonly reason: string; readonly idleForMs?: number; readonly principal?: Principal }
+  /** What the host found in the journal: entry `toRev` (its time, its digest), behind which no event was without its outcome. */
+  | { readonly type: "Compact"; readonly toRev: number; readonly toDigest: string; readonly toAtMs: number }
   /** The host has erased what was to be erased. */
   | { readonly type: "RecordErased"; readonly toRev: number }
   /** An operator ends the quarantine. */

@@ -1,5 +1,10 @@
 /** Owns: the core's fixed numbers. Bounds of stored lists (I9) are part of the persisted contract: a change alters what `fold` gives. */
 
+/** Allowances of a session. Each is under 1 KiB. */
+export const MAX_ALLOWANCES = 10;
+/** An approval whose policy says nothing else holds so long until its call goes out. */
+export const CONSENT_MS = 12 * 3_600_000;
+
 /** Entries of recentDecisions, recentCommands, unknownCalls and a run's rejected calls. */
 export const RING = 50;
 /** Ended runs kept in the document. Few: every turn writes them, and ledger and journal know the older ones. */
@@ -36,6 +41,8 @@ export const GUARD_MODEL_MS = 5000;
 export const GUARD_BUSY_MS = 10_000;
 export const GUARD_PARKED_MS = 60_000;
 
+/** Newest journal entries that no compaction touches: more than a check-up reads. */
+export const MIN_KEPT_ENTRIES = 16;
 /** No younger journal entry is deleted. */
 export const ERASE_AFTER_MS = 24 * 3_600_000;
 

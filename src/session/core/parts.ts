@@ -17,6 +17,11 @@ export function modelOf(state: SessionState): ModelCall | undefined {
   return "model" in state ? state.model : undefined;
 }
 
+/** Everybody whose words the run is about: they may not decide where a rule says so. */
+export function requestersOf(run: Run): string[] {
+  return [run.requestedBy, ...run.steered.flatMap(({ by }) => by ?? [])];
+}
+
 /** Calls of the latest answer that have no result yet. */
 export function openCallsOf(run: Run): ToolCall[] {
   return run.calls.filter((call) => call.life.phase !== "finished");
@@ -34,8 +39,9 @@ function commonOf(state: OpenSession): SessionCommon {
     rev: state.rev, journalDigest: state.journalDigest, createdAtMs: state.createdAtMs, updatedAtMs: state.updatedAtMs,
     mailbox: state.mailbox, outbox: state.outbox, approvals: state.approvals, window: state.window, unknownCalls: state.unknownCalls,
     unbooked: state.unbooked, recentRuns: state.recentRuns, recentDecisions: state.recentDecisions, recentCommands: state.recentCommands,
+    ...(state.allowances === undefined ? {} : { allowances: state.allowances }),
     totals: state.totals, guard: state.guard, ...(state.closing === undefined ? {} : { closing: state.closing }),
-    ...(state.baseRev === undefined ? {} : { baseRev: state.baseRev }), ...(state.erase === undefined ? {} : { erase: state.erase }), ...(state.deleted === undefined ? {} : { deleted: state.deleted }),
+    ...(state.baseRev === undefined ? {} : { baseRev: state.baseRev }), ...(state.keptFromRev === undefined ? {} : { keptFromRev: state.keptFromRev }), ...(state.erase === undefined ? {} : { erase: state.erase }), ...(state.deleted === undefined ? {} : { deleted: state.deleted }),
     ...(state.quarantine === undefined ? {} : { quarantine: state.quarantine }), ...(state.checkedFromRev === undefined ? {} : { checkedFromRev: state.checkedFromRev }),
   };
 }

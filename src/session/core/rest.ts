@@ -21,6 +21,7 @@ export function nextDueAtMs(state: SessionState): number | undefined {
   const due = [
     ...state.mailbox.map((item) => item.expiresAtMs),
     ...state.approvals.filter((record) => record.onExpiry !== "keep").map((record) => record.expiresAtMs),
+    ...state.approvals.map((record) => record.chain?.[record.chainDone ?? 0]?.atMs),
     ...(run?.calls ?? []).map((call) => callDueAtMs(state, call)),
     model?.phase === "waiting" ? model.dueAtMs : undefined,
     state.erase?.dueAtMs,
@@ -65,6 +66,12 @@ export function guardEvents(before: SessionState, after: SessionState): SessionE
 function tooSlow(guard: OpenSession["guard"], busy: boolean, dueAtMs: number | undefined): boolean {
   if (guard.periodMs !== GUARD_PARKED_MS) return false;
   return busy || (dueAtMs !== undefined && guard.dueAtMs !== undefined && dueAtMs < guard.dueAtMs);
+}
+
+/** A guard that was released, or followed by another: generations only go up, so no commit will use this one any more. */
+export function guardIsOver(state: SessionState, generation: number): boolean {
+  if (state.status === "NEW") return false;
+  return state.guard.generation > generation || (state.guard.generation === generation && !state.guard.armed);
 }
 
 /** The armed guard has nothing left to guard, or is not the one for the deadline that a parked session waits for. */

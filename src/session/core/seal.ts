@@ -9,6 +9,7 @@
 import { Ajv2020, type ErrorObject, type ValidateFunction } from "ajv/dist/2020.js";
 import { argsDigest } from "../../contracts/ids.js";
 import { canonicalText, LosslessNumber, parseLossless } from "../../contracts/json.js";
+import { pathText } from "../../contracts/json-edit.js";
 import type { ToolManifest } from "../../contracts/tools.js";
 
 /** Largest argument text, before and after defaults. */
@@ -17,11 +18,13 @@ const SHOWN_ERRORS = 5;
 /** Below MAX_JSON_DEPTH, so that what defaults add can always be read again. */
 const MAX_SCHEMA_DEPTH = 60;
 
-export type Sealed = { readonly ok: true; readonly text: string; readonly digest: string } | { readonly ok: false; readonly message: string };
+/** A place in the arguments (`to.items[2]`), and what is wrong there. */
+export interface ArgumentFault { readonly path: string; readonly message: string }
+export type Sealed = { readonly ok: true; readonly text: string; readonly digest: string } | { readonly ok: false; readonly message: string; readonly faults: readonly ArgumentFault[] };
 type Schema = Record<string, unknown>;
 type Tree = Record<string, unknown>;
 
-/** `message` is for the model: where, what was there, what was expected. Never throws. */
+/** `message` is for the model: where, what was there, what was expected; `faults` is the same for people, one by one. Never throws. */
 export function sealArguments(manifest: ToolManifest, rawJsonText: string): Sealed {
   const size = Buffer.byteLength(rawJsonText);
   if (size > MAX_ARGS_BYTES) return refuse(`the arguments of ${manifest.name} have ${String(size)} bytes; the limit is ${String(MAX_ARGS_BYTES)}. Send less, or a reference.`);
@@ -35,11 +38,25 @@ export function sealArguments(manifest: ToolManifest, rawJsonText: string): Seal
   const validate = validatorOf(manifest.inputSchema);
   if (typeof validate === "string") return refuse(`the schema of ${manifest.name} cannot be used (${validate}); nothing can be called with it until it is fixed`);
   if (!fillDefaults(tree, manifest.inputSchema, { root: manifest.inputSchema, depth: 0 })) return refuse(`the schema of ${manifest.name} cannot be used (its defaults never end)`);
-  if (!validate(plainCopy(tree))) return refuse(describe(manifest.name, tree, validate.errors ?? []));
+  if (!validate(plainCopy(tree))) {
+    const errors = validate.errors ?? [];
+    return { ok: false, message: describe(manifest.name, tree, errors), faults: errors.slice(0, SHOWN_ERRORS).map((error) => faultOf(tree, error)) };
+  }
   const text = canonicalText(tree);
   const sealedSize = Buffer.byteLength(text);
   if (sealedSize > MAX_ARGS_BYTES) return refuse(`the arguments of ${manifest.name} have ${String(sealedSize)} bytes with defaults; the limit is ${String(MAX_ARGS_BYTES)}`);
   return { ok: true, text, digest: argsDigest(text) };
+}
+
+const manifestDigests = new WeakMap<ToolManifest, string>();
+
+/** Of all that is known of a tool without its code: what a person was shown of it. */
+export function manifestDigest(manifest: ToolManifest): string {
+  const known = manifestDigests.get(manifest);
+  if (known !== undefined) return known;
+  const digest = argsDigest(canonicalText(manifest));
+  manifestDigests.set(manifest, digest);
+  return digest;
 }
 
 const validators = new WeakMap<Schema, ValidateFunction | string>();
@@ -117,6 +134,17 @@ function describe(tool: string, tree: Tree, errors: readonly ErrorObject[]): str
   return `the arguments do not fit the schema of ${tool}. ${[...lines, ...more].join("; ")}`;
 }
 
+function faultOf(tree: Tree, error: ErrorObject): ArgumentFault {
+  const params = error.params as Record<string, unknown>;
+  const at = keysOf(error.instancePath).reduce<{ value: unknown; path: (string | number)[] }>(({ value, path }, key) => {
+    const step = Array.isArray(value) ? Number(key) : key;
+    return { value: childOf(value, key), path: [...path, step] };
+  }, { value: tree, path: [] });
+  if (error.keyword === "required") return { path: pathText([...at.path, String(params["missingProperty"])]), message: "is missing" };
+  if (error.keyword === "additionalProperties") return { path: pathText([...at.path, String(params["additionalProperty"])]), message: "is no argument of this tool" };
+  return { path: pathText(at.path), message: `got ${shown(at.value)}, expected: it ${expectation(error)}` };
+}
+
 function expectation(error: ErrorObject): string {
   const params = error.params as Record<string, unknown>;
   if (error.keyword === "enum" || error.keyword === "const") return `is one of ${JSON.stringify(params["allowedValues"] ?? [params["allowedValue"]])}`;
@@ -124,14 +152,14 @@ function expectation(error: ErrorObject): string {
   return error.message ?? `satisfies ${error.keyword}`;
 }
 
-function valueAt(tree: unknown, pointer: string): unknown {
-  let at: unknown = tree;
-  for (const part of pointer.split("/").slice(1)) {
-    const key = part.replaceAll("~1", "/").replaceAll("~0", "~");
-    if (Array.isArray(at)) at = at[Number(key)];
-    else at = isTree(at) && Object.hasOwn(at, key) ? at[key] : undefined;
-  }
-  return at;
+function valueAt(tree: unknown, pointer: string): unknown { return keysOf(pointer).reduce(childOf, tree); }
+
+/** The keys of a JSON pointer. */
+function keysOf(pointer: string): string[] { return pointer.split("/").slice(1).map((part) => part.replaceAll("~1", "/").replaceAll("~0", "~")); }
+
+function childOf(at: unknown, key: string): unknown {
+  if (Array.isArray(at)) return at[Number(key)];
+  return isTree(at) && Object.hasOwn(at, key) ? at[key] : undefined;
 }
 
 function shown(value: unknown): string {
@@ -151,4 +179,4 @@ function isTree(value: unknown): value is Tree {
   return value !== null && typeof value === "object" && !Array.isArray(value) && !(value instanceof LosslessNumber);
 }
 
-function refuse(message: string): Sealed { return { ok: false, message }; }
+function refuse(message: string): Sealed { return { ok: false, message, faults: [] }; }

@@ -2,9 +2,9 @@
  * Owns: the session's state (the hot document): what `evolve` folds the journal to. Bounded (I9): everything that
  * grows lives in journal entries and blobs; here are only references, counters and short rings.
  *
- * Persisted contract: stored as `session:<actorId>`; add optional fields only, and upcast in `load`.
+ * Persisted contract: stored as `session:<actorId>`. A released shape never changes: see contracts/stored-version.ts.
  */
-import type { ApprovalRecord } from "../../contracts/decisions.js";
+import type { ApprovalRecord, SessionAllowance } from "../../contracts/decisions.js";
 import type { CallStatus, Erase, EscalationReason, Quarantine, RunOutcome } from "../../contracts/journal.js";
 import type { ToolEffects } from "../../contracts/tools.js";
 
@@ -54,6 +54,8 @@ export interface ToolCall {
   readonly openings: number;
   /** An earlier try timed out without proof that it had not started (effects idempotent). */
   readonly unproven?: true;
+  /** What lets it run: an `allow`, or a decision. Asked again before each dispatch. Older sessions have none. */
+  readonly permit?: { readonly policyVersion: string; readonly argsDigest: string; readonly validUntilMs?: number };
   readonly life: CallState;
 }
 
@@ -83,7 +85,7 @@ export interface Run {
   /** Failed attempts of that step since a person last said `retry`. */
   readonly failedAttempts: number;
   /** Events steered into this run; they end with it. */
-  readonly steered: readonly { readonly key: string; readonly runId: string; readonly eventRev: number }[];
+  readonly steered: readonly { readonly key: string; readonly runId: string; readonly eventRev: number; /** Who sent it. */ readonly by?: string }[];
   /** A steered message has not been part of a model call yet. */
   readonly steerPending: boolean;
   /** Calls that a person rejected in this run: proposing the same again is rejected at once. */
@@ -97,7 +99,8 @@ export interface Run {
 }
 
 export interface SessionCommon {
-  readonly v: 1;
+  /** Version of this shape. */
+  readonly v: number;
   readonly tenant: string;
   readonly sessionId: string;
   readonly actorId: string;
@@ -118,7 +121,9 @@ export interface SessionCommon {
     /** More than one try is unproven: only a success closes the question. */ readonly unproven?: true }[];
   /** Model attempts given up (lost, aborted) whose real cost is not known yet; `usd` is charged to the run meanwhile. */
   readonly unbooked: readonly { readonly runId: string; readonly step: number; readonly attempt: number; readonly usd: number }[];
-  /** Keys of the latest cancel requests (I2). */
+  /** Tools that people have allowed for this session. */
+  readonly allowances?: readonly SessionAllowance[];
+  /** Keys of the latest cancel and other requests of people (I2). */
   readonly recentCommands: readonly string[];
   /** The session was closed; it becomes CLOSED when the open run has ended. */
   readonly closing?: string;
@@ -129,7 +134,9 @@ export interface SessionCommon {
   readonly quarantine?: Quarantine;
   /** First entry of this life: the session was deleted before. */
   readonly baseRev?: number;
-  /** What is left of the life before, or of the deleted session. */
+  /** Oldest entry that can be read: the journal before it was compacted, but for the first entry of this life. */
+  readonly keptFromRev?: number;
+  /** What is left of the life before, of the deleted session, or of the journal that was compacted. */
   readonly erase?: Erase;
   /** The session was deleted, for this reason. */
   readonly deleted?: string;

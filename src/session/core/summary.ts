@@ -17,7 +17,13 @@ export function summaryOf(state: OpenSession): SessionSummary {
     modelCalls, toolCalls, inputTokens, outputTokens, costUsd,
     ...(dueAtMs === undefined ? {} : { nextDueAtMs: dueAtMs }), ...(risk === undefined ? {} : { risk }),
     ...(state.quarantine === undefined ? {} : { quarantine: { ...state.quarantine } }),
+    ...(readableFromRev(state) > 1 ? { journalFromRev: readableFromRev(state) } : {}),
   };
+}
+
+/** The oldest entry that is shown: what was before was compacted, or belongs to a deleted life and is nobody's business any more. */
+export function readableFromRev(state: OpenSession): number {
+  return Math.max(1, state.baseRev ?? 1, state.keptFromRev ?? 1);
 }
 
 /** A session whose host and guard are lost (a wiped scheduler) has no deadline of its own: the console looks after its guard should have. */

@@ -27,7 +27,7 @@ export function transcriptOf(entries: readonly JournalEntry[], fromRev: number):
     if (entry.rev >= fromRev) for (const event of entry.events) read(reading, event);
   }
   const messages = [...reading.rounds.values()].filter((round) => round.asked).flatMap((round) => roundMessages(reading, round));
-  return mergeUsers(messages);
+  return mergeUsers(messages).map(wellFormed);
 }
 
 function read(reading: Reading, event: SessionEvent): void {
@@ -122,4 +122,10 @@ function mergeUsers(messages: readonly ModelMessage[]): ModelMessage[] {
     else merged.push(message);
   }
   return merged;
+}
+
+/** Half a character, which events may hold and every cut may leave, makes providers refuse the whole conversation. */
+function wellFormed(message: ModelMessage): ModelMessage {
+  if (message.role === "tool_results") return { ...message, results: message.results.map((result) => ({ ...result, text: result.text.toWellFormed() })) };
+  return { ...message, text: message.text.toWellFormed() };
 }

@@ -1,12 +1,12 @@
 /**
  * Owns: telling readers what was committed: the journal for the console, hints with the entries for streams. Each channel has one
- * publish under way; what is committed meanwhile goes out together in the next, so that an idle host speaks at once and a busy
- * one seldom. Lossy: a batch that the broker does not take is dropped, and readers find the gap.
+ * publish under way, and a busy host begins no more than one in so many milliseconds; what is committed meanwhile goes out together in
+ * the next. A host that is not busy speaks at once. Lossy: a batch that the broker does not take is dropped, and readers find the gap.
  */
 import { randomUUID } from "node:crypto";
-import type { ChannelName } from "../../contracts/channels.js";
 import { JOURNAL_APPENDED, type JournalAppended, type JournalEntry } from "../../contracts/journal.js";
 import { LIVE_ADVANCED, type LiveAdvance } from "../../contracts/messages.js";
+import type { Clock } from "../../platform/clock.js";
 import { errorFields, type Logger } from "../../platform/log.js";
 import { summaryOf } from "../core/summary.js";
 import type { OpenSession } from "../core/state.js";
@@ -15,9 +15,18 @@ import type { Bus } from "./ports.js";
 /** Below what every broker takes by default (NATS: 1 MB), envelope and escapes included. */
 const MAX_BATCH_CHARS = 200_000;
 /** What waits while a broker does not answer; beyond it the oldest are dropped. */
-const MAX_QUEUED = 10_000;
+export const MAX_QUEUED = 10_000;
 /** A stream reads a larger entry from the session. */
 const MAX_HINT_CHARS = 32_000;
+
+/** A host is busy on a channel that had so many publishes within a second. */
+const BUSY_PER_SECOND = 20;
+/**
+ * Least time between the beginnings of two publishes of a busy host, in milliseconds. A person looks at the console, so its journal may come later
+ * than the entries that a stream shows as they are made.
+ */
+export const PACE_MS: Pace = { journal: 100, live: 25 };
+export interface Pace { readonly journal: number; readonly live: number }
 
 interface Queued { readonly text: string; readonly done: () => void }
 
@@ -25,7 +34,7 @@ export class Announcer {
   readonly #journal: Batches;
   readonly #live: Batches;
 
-  constructor(deps: { readonly bus: Bus; readonly logger: Logger }) {
+  constructor(deps: { readonly bus: Bus; readonly clock: Clock; readonly logger: Logger; readonly pace: Pace }) {
     this.#journal = new Batches("journal", JOURNAL_APPENDED, "appended", deps);
     this.#live = new Batches("live", LIVE_ADVANCED, "advanced", deps);
   }
@@ -48,11 +57,16 @@ class Batches {
   /** Set and cleared in the same breath as the queue is looked at: whoever is told and speaks again at once must not be left waiting. */
   #busy = false;
   #publishing: Promise<void> = Promise.resolve();
+  /** Ends the pause between two publishes. */
+  #hurry: () => void = () => undefined;
+  #isStopping = false;
+  /** When the last publishes began, the oldest first. */
+  readonly #begun: number[] = [];
   #serial = 0;
   /** A repeated id inside a broker's duplicate window would swallow a batch, and another process counts from one again. */
   readonly #sender = randomUUID();
 
-  constructor(private readonly channel: ChannelName, private readonly type: string, private readonly member: "appended" | "advanced", private readonly deps: { readonly bus: Bus; readonly logger: Logger }) {}
+  constructor(private readonly channel: keyof Pace, private readonly type: string, private readonly member: "appended" | "advanced", private readonly deps: { readonly bus: Bus; readonly clock: Clock; readonly logger: Logger; readonly pace: Pace }) {}
 
   /** Takes an item as JSON text: it is written once, for its size and for the message. */
   put(text: string): Promise<void> {
@@ -66,11 +80,17 @@ class Batches {
     });
   }
 
-  async said(): Promise<void> { await this.#publishing; }
+  /** The last words: nothing is held back any more. */
+  async said(): Promise<void> {
+    this.#isStopping = true;
+    this.#hurry();
+    await this.#publishing;
+  }
 
   async #publish(): Promise<void> {
     this.#busy = true;
     while (this.#queue.length > 0) {
+      const paced = this.#pause();
       const batch = this.#next();
       this.#serial += 1;
       try {
@@ -81,8 +101,26 @@ class Batches {
         this.deps.logger.warn({ channel: this.channel, entries: batch.length, ...errorFields(error) }, "announcements were lost; readers find the gap");
       }
       for (const { done } of batch) done();
+      await paced;
     }
     this.#busy = false;
+  }
+
+  async #pause(): Promise<void> {
+    const ms = this.deps.pace[this.channel];
+    if (this.#isStopping || ms === 0 || !this.#isBusy()) return;
+    await new Promise<void>((resolve) => {
+      const timer = setTimeout(resolve, ms);
+      this.#hurry = () => { clearTimeout(timer); resolve(); };
+    });
+  }
+
+  #isBusy(): boolean {
+    const nowMs = this.deps.clock.nowMs();
+    this.#begun.push(nowMs);
+    if (this.#begun.length <= BUSY_PER_SECOND) return false;
+    const first = this.#begun.shift() ?? nowMs;
+    return nowMs - first < 1_000;
   }
 
   #next(): Queued[] {

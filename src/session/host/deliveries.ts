@@ -4,22 +4,24 @@
  * with its reason; a failure of the way throws and the broker repeats it (DESIGN 3).
  */
 import { MAX_COMMAND_BYTES, parseEnvelope, principalOf, serializeEnvelope, type Envelope } from "../../contracts/cloudevent.js";
-import { APPROVAL_RECEIVED, DECISION_MADE, DecisionMade } from "../../contracts/decisions.js";
+import { ALLOWANCE_REVOKE, AllowanceRevoke, APPROVAL_RECEIVED, APPROVAL_TEND, ApprovalTend, DECISION_MADE, DecisionMade } from "../../contracts/decisions.js";
 import { argsDigest, eventKeyOf } from "../../contracts/ids.js";
-import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, SessionCancel, SessionDelete, SessionOrder, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
+import { PROMPT_RECEIVED, PromptReceived, RESERVED_TYPE_PREFIX, SESSION_CANCEL, SESSION_CLOSE, SESSION_COMPACT, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, SessionCancel, SessionCompact, SessionDelete, SessionOrder, SessionRedrive, type DeadLetterKind } from "../../contracts/messages.js";
 import { Problem, type ProblemCode } from "../../contracts/problems.js";
 import { TOOL_CLAIMED, TOOL_COMPLETED, ToolClaim, ToolResult } from "../../contracts/tools.js";
 import { z } from "zod";
 import { routeEvent } from "../../agent/route.js";
+import { isLate } from "../../platform/signing.js";
 import { knowsKey } from "../core/decide/intake.js";
 import { receiveEvent, redrivenEnvelope } from "./intake.js";
-import { factsOf, judgeModification } from "./judging.js";
+import { judgeDecision } from "./judging-decisions.js";
 import { decisionKeyOf } from "./ledger.js";
 import { Patience } from "./patience.js";
 import type { RefusedEvent, Refusals } from "./refusals.js";
+import type { SessionCommand } from "../core/command.js";
 import type { SessionState } from "../core/state.js";
-import { principalOfRun, type SessionService } from "./service.js";
-import type { BuildCommand, TurnOutcome } from "./turn.js";
+import type { SessionService } from "./service.js";
+import type { BuildCommand, TurnContext, TurnOutcome } from "./turn.js";
 
 export interface Target { readonly actorId: string; readonly tenant: string; readonly sessionId: string }
 
@@ -83,9 +85,14 @@ export class Deliveries {
         return settled(await this.service.run(actorId, (context) => ({ ...this.service.base(context), type: "AcknowledgeApproval", ...receipt })));
       }
       case SESSION_RELEASE: return await this.#release(target, envelope);
+      case SESSION_COMPACT:
+        void this.service.compact(actorId, read(SessionCompact, envelope)); // takes longer than a delivery may
+        return { ok: true, verdict: "asked", rev: 0 };
       case SESSION_DELETE: return await this.#delete(target, envelope);
       case SESSION_CANCEL:
       case SESSION_CLOSE: return await this.#stopSession(target, envelope);
+      case APPROVAL_TEND:
+      case ALLOWANCE_REVOKE: return await this.#personal(target, envelope);
       case SESSION_REDRIVE: return await this.#redrive(target, envelope);
       default: return await this.#receive(target, envelope, envelope);
     }
@@ -97,7 +104,7 @@ export class Deliveries {
     else if (event.type.startsWith(RESERVED_TYPE_PREFIX)) throw new Problem("unknown_type", `${event.type} is neither a prompt nor a command that this version knows`);
     const routed = routeEvent([...this.service.deps.catalog.agents.values()], event, { defaultAgent: this.service.deps.catalog.defaultAgent });
     if (!routed.ok) throw routed.problem;
-    const outcome = await this.service.run(target.actorId, receiveEvent(this.service.source, { ...target, agent: routed.agent.name }, event));
+    const outcome = await this.service.run(target.actorId, receiveEvent(this.service.source, { ...target, agent: routed.agent.name }, event), event.traceparent);
     const { decision, after } = outcome;
     if (!decision.ok && decision.code !== "duplicate" && outcome.entry === undefined) throw new Problem(decision.code, decision.message);
     if (!decision.ok && decision.code === "duplicate" && !knowsKey(after, eventKeyOf(event.source, event.id))) {
@@ -129,14 +136,15 @@ export class Deliveries {
     const { store } = this.service.deps;
     const known = await store.readLedger(target.actorId, key);
     if (known?.refusal !== undefined) return { ok: true, verdict: await this.refusals.repeat(target, refusedEvent(envelope, envelope)), rev: known.rev };
-    if (known?.verdict !== undefined) return await this.#answer(target, envelope, { verdict: known.verdict, rev: known.rev });
+    if (known !== undefined) return await this.#answer(target, envelope, { verdict: known.verdict === undefined || known.verdict === "accepted" ? "duplicate" : known.verdict, rev: known.rev });
     const who = principal === undefined ? {} : { principal };
-    const outcome = await this.service.run(target.actorId, (context) => (envelope.type === SESSION_CLOSE
+    const outcome = await this.service.run(target.actorId, unlessSeen(key, (context) => (envelope.type === SESSION_CLOSE
       ? { ...this.service.base(context), type: "Close", key, reason, ...who }
-      : { ...this.service.base(context), type: "Cancel", key, reason, ...who, ...(runId === undefined ? {} : { runId }) }));
+      : { ...this.service.base(context), type: "Cancel", key, reason, ...who, ...(runId === undefined ? {} : { runId }) })));
     const { rev } = settledIn(target, envelope, outcome);
     const verdict = verdictOf(outcome);
-    if (verdict === "not_found") await store.refuse(target.actorId, key, { rev, verdict });
+    // A cancel that stopped something is in the ledger by its commit; one that found nothing, and a close, are not.
+    if (verdict === "not_found" || envelope.type === SESSION_CLOSE) await store.refuse(target.actorId, key, { rev, verdict });
     return await this.#answer(target, envelope, { verdict, rev });
   }
 
@@ -149,23 +157,34 @@ export class Deliveries {
     const { reason } = read(SessionOrder, envelope);
     const principal = principalOf(envelope);
     const key = eventKeyOf(envelope.source, envelope.id);
-    const outcome = await this.service.run(target.actorId, (context) => ({ ...this.service.base(context), type: "Release", key, reason, ...(principal === undefined ? {} : { principal }) }));
+    const outcome = await this.service.run(target.actorId, unlessSeen(key, (context) => ({ ...this.service.base(context), type: "Release", key, reason, ...(principal === undefined ? {} : { principal }) })));
     return settled(outcome);
   }
 
-  /** Refused for a session that is not at rest: the console has said so before, and the session shows it. */
+  /**
+   * Refused for a session that is not at rest: the console has said so before, and the session shows it. What was done is remembered, so
+   * that its repetition does not delete what a new event has opened since (I2).
+   */
   async #delete(target: Target, envelope: Envelope): Promise<Delivered> {
     const { reason, idleForMs } = read(SessionDelete, envelope);
     const principal = principalOf(envelope);
-    return settled(await this.service.run(target.actorId, (context) => ({
+    const key = eventKeyOf(envelope.source, envelope.id);
+    const { store } = this.service.deps;
+    const known = await store.readLedger(target.actorId, key);
+    if (known !== undefined) return { ok: true, verdict: "duplicate", rev: known.rev };
+    const outcome = await this.service.run(target.actorId, (context) => ({
       ...this.service.base(context), type: "Delete", reason, ...(idleForMs === undefined ? {} : { idleForMs }), ...(principal === undefined ? {} : { principal }),
-    })));
+    }));
+    if (outcome.entry !== undefined && outcome.after.status === "DELETED") await this.service.releaseWorkspace(outcome.after);
+    const delivered = settled(outcome);
+    if (outcome.after.status === "DELETED") await store.refuse(target.actorId, key, { rev: delivered.rev, verdict: "accepted" });
+    return delivered;
   }
 
   async #toolReport(target: Target, envelope: Envelope): Promise<Delivered> {
     if (envelope.type === TOOL_CLAIMED) {
       const claim = read(ToolClaim, envelope);
-      return settledIn(target, envelope, await this.service.run(target.actorId, (context) => inSession(context.state, { ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker })));
+      return settledIn(target, envelope, await this.service.run(target.actorId, (context) => inSession(context.state, { ...this.service.base(context), type: "RecordClaim", callId: claim.callId, try: claim.try, worker: claim.worker }), envelope.traceparent));
     }
     if (envelope.type !== TOOL_COMPLETED) throw new Problem("unknown_type", `${envelope.type} is not a tool claim or result that this version knows`);
     const result = read(ToolResult, envelope);
@@ -173,7 +192,7 @@ export class Deliveries {
     if (claims.sub !== target.actorId || claims.jti !== result.callId || claims.try !== result.try || claims.outcome !== result.outcome || claims.outputDigest !== argsDigest(result.output)) {
       throw new Problem("bad_signature", `the result of call ${result.callId} does not match what the worker signed`);
     }
-    return settledIn(target, envelope, await this.service.run(target.actorId, this.#recordResult(target, result)));
+    return settledIn(target, envelope, await this.service.run(target.actorId, this.#recordResult(target, result), envelope.traceparent));
   }
 
   #recordResult(target: Target, result: ToolResult): BuildCommand {
@@ -196,14 +215,21 @@ export class Deliveries {
     const outcome = await this.service.run(target.actorId, async (context) => {
       const { state } = context;
       if (state.status === "NEW" || await context.seen(decisionKeyOf(claims.jti))) return undefined;
-      const record = state.approvals.find((candidate) => candidate.approvalId === claims.approvalId);
-      const run = "run" in state ? state.run : undefined;
-      const judged = claims.kind === "modify" && record?.tool !== undefined && run !== undefined
-        ? judgeModification(this.service.deps.catalog, record.tool, claims.args ?? "", factsOf(state, run, await principalOfRun(context)))
-        : { ok: true as const };
+      const judged = isLate(claims, context.atMs) ? { ok: false as const, code: "expired" as const } : await judgeDecision(this.service.deps.catalog, context, state, claims);
       return { ...this.service.base(context), type: "Decide", claims, judged, reserveUsd: this.service.reserveForNext(state) };
-    });
+    }, envelope.traceparent);
     return settledIn(target, envelope, outcome);
+  }
+
+  /** Assignment, snooze, a revoked allowance: refused without a commit where there is nothing to change, and then remembered (I2). */
+  async #personal(target: Target, envelope: Envelope): Promise<Delivered> {
+    const who = principalOf(envelope);
+    const about = { key: eventKeyOf(envelope.source, envelope.id), ...(who === undefined ? {} : { principal: who }) };
+    const asked = envelope.type === APPROVAL_TEND ? { type: "TendApproval" as const, tend: read(ApprovalTend, envelope) } : { type: "RevokeAllowance" as const, ...read(AllowanceRevoke, envelope) };
+    const outcome = await this.service.run(target.actorId, unlessSeen(about.key, (context) => inSession(context.state, { ...this.service.base(context), ...about, ...asked })));
+    const delivered = settledIn(target, envelope, outcome);
+    if (delivered.verdict !== "accepted" && delivered.verdict !== "duplicate") await this.service.deps.store.refuse(target.actorId, about.key, { rev: delivered.rev, verdict: delivered.verdict });
+    return delivered;
   }
 
   /** Recorded first, then acked. An event's one outcome is the dead letter (I1). */
@@ -235,6 +261,11 @@ function refusedDelivery(envelope: Envelope, text: string): RefusedEvent {
 
 /** A command for a session that is there. */
 function inSession<T>(state: SessionState, command: T): T | undefined { return state.status === "NEW" ? undefined : command; }
+
+/** Nothing, for a command that the ledger knows: the document's ring may have forgotten it (I2). */
+function unlessSeen(key: string, build: (context: TurnContext) => SessionCommand | undefined): BuildCommand {
+  return async (context) => (await context.seen(key) ? undefined : build(context));
+}
 
 /** Throws Problem `session_not_found`, `session_quarantined`: what no session takes is recorded, not swallowed. */
 function settledIn(target: Target, envelope: Envelope, outcome: TurnOutcome): Delivered {

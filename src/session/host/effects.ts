@@ -14,12 +14,13 @@ import { errorFields, type Logger } from "../../platform/log.js";
 import { effectsOf } from "../core/effects.js";
 import { GUARD_BUSY_MS, GUARD_PARKED_MS } from "../core/limits.js";
 import { guardIsIdle } from "../core/rest.js";
-import type { OpenSession, SessionState } from "../core/state.js";
-import { Announcer } from "./announcer.js";
+import type { OpenSession, OutboxRow, SessionState } from "../core/state.js";
+import { Announcer, type Pace } from "./announcer.js";
 import type { ModelRunner } from "./model-runner.js";
 import type { Bus, GrantSigner } from "./ports.js";
 import type { Guards } from "./guard.js";
 import { publicationOf } from "./publications.js";
+import type { Traces } from "./traces.js";
 import type { TurnOutcome } from "./turn.js";
 
 const ABORT_PATIENCE_MS = 500;
@@ -29,11 +30,13 @@ const MAX_WAKE_MS = 60_000;
 export interface EffectsDeps {
   readonly host: string;
   readonly bus: Bus;
+  readonly traces: Pick<Traces, "parentOf">;
   readonly guards: Guards;
   readonly signer: GrantSigner;
   readonly runner: ModelRunner;
   readonly clock: Clock;
   readonly logger: Logger;
+  readonly pace: Pace;
   readonly entries: (actorId: string, fromRev: number, toRev: number) => Promise<JournalEntry[]>;
   readonly readBlob: (key: string) => Promise<string | undefined>;
   readonly tick: (actorId: string) => Promise<SessionState>;
@@ -89,6 +92,14 @@ export class Effects {
     }
   }
 
+  /** Puts every open question before the console again: one whose database is new does not know what is to be shown of them. */
+  async askAgain(state: OpenSession): Promise<void> {
+    const atMs = this.deps.clock.nowMs();
+    for (const { approvalId, version } of state.approvals) {
+      await this.#publish(state, { rowId: `approval:${approvalId}:${String(version)}`, kind: "approval_pending", rev: state.rev, subject: approvalId, publication: atMs, publishedAtMs: atMs });
+    }
+  }
+
   /** Forgets timers at shutdown, since what they were for is the guard's; resolves when the last announcements are out. */
   async stop(): Promise<void> {
     this.#stopped = true;
@@ -111,8 +122,13 @@ export class Effects {
   async #publishRow(state: OpenSession, rowId: string): Promise<void> {
     const row = state.outbox.find((candidate) => candidate.rowId === rowId);
     if (row === undefined) return;
+    await this.#publish(state, row);
+  }
+
+  async #publish(state: OpenSession, row: OutboxRow): Promise<void> {
+    const { rowId } = row;
     try {
-      const publication = await publicationOf(state, row, { entries: (from, to) => this.deps.entries(state.actorId, from, to), readBlob: this.deps.readBlob, signer: this.deps.signer });
+      const publication = await publicationOf(state, row, { entries: (from, to) => this.deps.entries(state.actorId, from, to), readBlob: this.deps.readBlob, signer: this.deps.signer, traceOf: (run, about) => this.deps.traces.parentOf(state, run, about) });
       if (publication !== undefined) await this.deps.bus.publish(publication.channel, publication.envelope);
       if (row.kind === "response" || row.kind === "dead_letter") this.#notePublished(state.actorId, rowId);
     } catch (error) {

@@ -9,7 +9,7 @@ import { busyModeOf, SessionRedrive } from "../../contracts/messages.js";
 import { Problem, zodErrors } from "../../contracts/problems.js";
 import type { AgentLimits, IncomingEvent, PreparedInput, SessionCommand } from "../core/command.js";
 import type { SessionState } from "../core/state.js";
-import { limitsOf, type Catalog } from "./agents.js";
+import { limitsOf, nextDefinitionOf, type Catalog } from "./agents.js";
 import type { BuildCommand, TurnContext } from "./turn.js";
 
 export const MAX_INPUT_CHARS = 32_000;
@@ -23,34 +23,38 @@ export interface CommandSource {
   readonly random: () => number;
   readonly catalog: Catalog;
   /** Upper bound in USD of the next model call of this agent. */
-  readonly reserveUsd: (agent: string, inputChars: number) => number;
+  readonly reserveUsd: (agent: string, version: string | undefined, inputChars: number) => number;
 }
 
 /** Fields that every command carries. */
-export function commandBase(source: CommandSource, context: Pick<TurnContext, "atMs">, agent: string): Pick<SessionCommand, "atMs" | "host" | "random" | "limits"> {
-  return { atMs: context.atMs, host: source.host, random: source.random(), limits: limitsOf(source.catalog, agent) };
+export function commandBase(source: CommandSource, context: Pick<TurnContext, "atMs">, { agent, agentVersion }: { readonly agent: string; readonly agentVersion?: string }): Pick<SessionCommand, "atMs" | "host" | "random" | "limits" | "policyVersion"> {
+  return { atMs: context.atMs, host: source.host, random: source.random(), limits: limitsOf(source.catalog, agent, agentVersion), policyVersion: source.catalog.policy.version };
 }
 
-/** Business check and input text of an event, for the agent. */
-export function prepare(source: CommandSource, agent: string, envelope: Envelope): PreparedInput {
-  const definition = source.catalog.agents.get(agent);
+/** Business check and input text of an event, for the version of the agent that its run will be done by. */
+export function prepare(source: CommandSource, { agent, agentVersion }: { readonly agent: string; readonly agentVersion?: string }, envelope: Envelope): PreparedInput {
+  const { catalog } = source;
+  const definition = nextDefinitionOf(catalog, agent, agentVersion);
   if (definition === undefined) {
-    return { check: { ok: false, code: "agent_unknown", message: `no agent named ${agent} is installed on this host` }, input: "", reserveUsd: 0 };
+    const message = catalog.agents.has(agent) ? `the session keeps version ${String(agentVersion)} of agent ${agent}, which is not installed on this host; put it into agents/${agent}/versions` : `no agent named ${agent} is installed on this host`;
+    return { check: { ok: false, code: "agent_unknown", message }, input: "", reserveUsd: 0 };
   }
   const { check, input } = prepareEvent(definition, toAgentEvent(envelope));
   const text = input.length > MAX_INPUT_CHARS ? `${input.slice(0, MAX_INPUT_CHARS)}\n[truncated: ${String(input.length)} characters]` : input;
-  return { check, input: text, reserveUsd: source.reserveUsd(agent, text.length) };
+  return { check, input: text, reserveUsd: source.reserveUsd(agent, definition.version, text.length), agentVersion: definition.version };
 }
 
 /** Builds `ReceiveEvent` for an envelope that was routed to this session. */
 export function receiveEvent(source: CommandSource, target: { tenant: string; sessionId: string; actorId: string; agent: string }, envelope: Envelope): BuildCommand {
   const key = eventKeyOf(envelope.source, envelope.id);
-  const prepared = prepare(source, target.agent, envelope);
-  const agentVersion = source.catalog.agents.get(target.agent)?.version ?? "0";
-  return async (context) => ({
-    ...commandBase(source, context, target.agent), limits: withRoom(limitsOf(source.catalog, target.agent), context.state, envelope), type: "ReceiveEvent", ...target, agentVersion, prepared,
-    event: incoming(target.actorId, key, envelope, context), seen: await context.seen(key),
-  });
+  return async (context) => {
+    const { state } = context;
+    const isNew = state.status === "NEW" || state.status === "DELETED";
+    const prepared = prepare(source, isNew ? { agent: target.agent } : { agent: target.agent, agentVersion: state.agentVersion }, envelope);
+    const about = { agent: target.agent, agentVersion: prepared.agentVersion ?? "0" };
+    const base = commandBase(source, context, about);
+    return { ...base, limits: withRoom(base.limits, state, envelope), type: "ReceiveEvent", ...target, ...about, prepared, event: incoming(target.actorId, key, envelope, context), seen: await context.seen(key) };
+  };
 }
 
 /**
@@ -90,12 +94,13 @@ export function takeNext(source: CommandSource): BuildCommand {
     const event = entry?.events.find((candidate) => candidate.type === "EventReceived" && candidate.key === head.key);
     if (event?.type !== "EventReceived") {
       const nothing: PreparedInput = { check: { ok: false, code: "event_lost", message: "" }, input: "", reserveUsd: 0 };
-      return { ...commandBase(source, context, state.agent), type: "TakeNext", key: head.key, prepared: nothing, requestedBy: "", correlationId: head.runId, lost: true };
+      return { ...commandBase(source, context, state), type: "TakeNext", key: head.key, prepared: nothing, requestedBy: "", correlationId: head.runId, lost: true };
     }
     const data = event.data.blob === undefined ? event.data.text : await context.readBlob(event.data.blob.key) ?? JSON.stringify(event.data.text); // a lost blob: the head, as text
     const envelope: Envelope = { specversion: "1.0", id: event.id, source: event.source, type: event.eventType, subject: state.sessionId, data };
+    const prepared = prepare(source, state, envelope);
     return {
-      ...commandBase(source, context, state.agent), type: "TakeNext", key: head.key, prepared: prepare(source, state.agent, envelope),
+      ...commandBase(source, context, { agent: state.agent, agentVersion: prepared.agentVersion ?? state.agentVersion }), type: "TakeNext", key: head.key, prepared,
       requestedBy: event.principal?.id ?? event.source, correlationId: event.correlationId,
     };
   };

@@ -11,7 +11,7 @@ import { ModelError, type Model, type ModelAnswer, type ModelRequest } from "../
 import type { ToolManifest } from "../../contracts/tools.js";
 import { transcriptOf } from "../core/transcript.js";
 import type { OpenSession } from "../core/state.js";
-import type { Catalog } from "./agents.js";
+import { definitionOf, type Catalog } from "./agents.js";
 import type { Bus } from "./ports.js";
 
 const DELTA_INTERVAL_MS = 60;
@@ -84,7 +84,7 @@ export class ModelRunner {
 
   async #call(state: OpenSession, running: Running): Promise<ModelAnswer> {
     const { catalog } = this.deps;
-    const agent = catalog.agents.get(state.agent);
+    const agent = definitionOf(catalog, state.agent, state.agentVersion);
     if (agent === undefined) throw new ModelError("permanent", `no agent named ${state.agent} is installed on this host`);
     const entries = await this.deps.entries(state.actorId, state.window.fromRev, state.rev);
     const { model, name } = this.deps.resolve(agent.model ?? catalog.defaultModel);

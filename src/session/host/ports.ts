@@ -11,7 +11,7 @@ import type { SessionState } from "../core/state.js";
 
 /** Why an event was never taken, and the letter that says so. */
 export interface Refusal { readonly code: string; readonly message: string; readonly deadLetterId: string; readonly tries: number }
-export interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string; readonly refusal?: Refusal }
+export interface LedgerRow { readonly rev: number; readonly runId?: string; readonly verdict?: string; /** Why the verdict is a refusal. */ readonly message?: string; readonly refusal?: Refusal }
 
 /** Everything that one turn writes: all or nothing. */
 export interface TurnWrite {
@@ -22,6 +22,8 @@ export interface TurnWrite {
   readonly entry: JournalEntry;
   readonly ledger: readonly { readonly key: string; readonly row: LedgerRow }[];
   readonly blobs: readonly { readonly key: string; readonly text: string }[];
+  /** The entry is a checkpoint: a journal may be folded from here. */
+  readonly checkpoint?: true;
 }
 
 /** The session store. All methods throw Problem `store_unavailable`. */
@@ -29,6 +31,8 @@ export interface SessionStore {
   load(actorId: string): Promise<{ readonly state: SessionState; readonly etag: string } | undefined>;
   /** Entries of these revisions, in order; missing ones are left out. */
   readEntries(actorId: string, fromRev: number, toRev: number): Promise<JournalEntry[]>;
+  /** Revision of the newest checkpoint; undefined where the journal begins with its first entry. */
+  readCheckpoint(actorId: string): Promise<number | undefined>;
   readLedger(actorId: string, key: string): Promise<LedgerRow | undefined>;
   readBlob(key: string): Promise<string | undefined>;
   /** `conflict`: somebody else committed this revision, or a ledger row exists; nothing was written. */
@@ -44,7 +48,8 @@ export interface Bus { publish(channel: ChannelName, envelope: Envelope): Promis
 
 /** Durable wake-ups. */
 export interface Reminders {
-  set(actorId: string, name: string, options: { dueMs: number; periodMs: number; data: string }): Promise<void>;
+  /** Without a period it fires once. */
+  set(actorId: string, name: string, options: { dueMs: number; periodMs?: number; data: string }): Promise<void>;
   remove(actorId: string, name: string): Promise<void>;
 }
 

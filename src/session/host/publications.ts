@@ -12,6 +12,7 @@ import { CHANNELS } from "../../contracts/channels.js";
 import { TOOL_REQUESTED, type ToolRequest } from "../../contracts/tools.js";
 import type { OpenSession, OutboxRow, ToolCall } from "../core/state.js";
 import type { GrantSigner } from "./ports.js";
+import type { TracedRun } from "./traces.js";
 
 export interface Publication { readonly channel: ChannelName; readonly envelope: Envelope }
 
@@ -19,6 +20,8 @@ export interface PublicationSource {
   entries(fromRev: number, toRev: number): Promise<JournalEntry[]>;
   readBlob(key: string): Promise<string | undefined>;
   readonly signer: GrantSigner;
+  /** Trace parent of what the run sends out; left out where nobody takes spans. */
+  readonly traceOf?: (run: TracedRun, about: { readonly callId: string } | "event" | "stretch") => Promise<string | undefined>;
 }
 
 /** The message of a row, or undefined when the row's subject is gone (nothing is left to say). */
@@ -69,7 +72,7 @@ async function toolRequest(state: OpenSession, row: OutboxRow, source: Publicati
       iat: Math.floor(call.grant.issuedAtMs / 1000), exp: Math.floor(call.grant.expiresAtMs / 1000),
     }),
   };
-  return { channel: "toolRequests", envelope: { ...base(state, row, TOOL_REQUESTED, request), correlationid: run.correlationId, partitionkey: call.tool } };
+  return { channel: "toolRequests", envelope: { ...base(state, row, TOOL_REQUESTED, request), ...traced(await source.traceOf?.(run, call)), correlationid: run.correlationId, partitionkey: call.tool } };
 }
 
 async function pendingApproval(state: OpenSession, row: OutboxRow, source: PublicationSource): Promise<Publication | undefined> {
@@ -79,11 +82,12 @@ async function pendingApproval(state: OpenSession, row: OutboxRow, source: Publi
   const call = run.calls.find((candidate) => candidate.callId === record.callId);
   const sealed = call === undefined ? undefined : await argumentsOf(source, call);
   const received = await find(source, run.eventRev, "EventReceived", (event) => event.key === run.key);
+  const trace = traced(await source.traceOf?.(run, "event"));
   const pending: PendingApproval = {
-    tenant: state.tenant, sessionId: state.sessionId, actorId: state.actorId, agent: state.agent, record,
+    ...trace, tenant: state.tenant, sessionId: state.sessionId, actorId: state.actorId, agent: state.agent, record,
     args: sealed?.args ?? "{}", rationale: sealed?.text ?? record.question, trigger: received?.event.data.text ?? "",
   };
-  return { channel: "approvalsPending", envelope: { ...base(state, row, APPROVAL_PENDING, pending), correlationid: run.correlationId } };
+  return { channel: "approvalsPending", envelope: { ...base(state, row, APPROVAL_PENDING, pending), ...trace, correlationid: run.correlationId } };
 }
 
 async function runEnded(state: OpenSession, row: OutboxRow, source: PublicationSource): Promise<Publication | undefined> {
@@ -93,7 +97,7 @@ async function runEnded(state: OpenSession, row: OutboxRow, source: PublicationS
   if (ended !== undefined) {
     const { runId, key, outcome, code, text } = ended.event;
     const message: RunEndedMessage = { ...common, runId, key, outcome, text, endedAtMs: ended.entry.atMs, ...(code === undefined ? {} : { code }) };
-    return { channel: "responses", envelope: base(state, row, RUN_ENDED, message) };
+    return { channel: "responses", envelope: { ...base(state, row, RUN_ENDED, message), ...traced(await source.traceOf?.({ runId, key }, "stretch")) } };
   }
   if (rejected === undefined) return undefined;
   const { runId, key, code, message: text } = rejected.event;
@@ -153,3 +157,5 @@ function base(state: OpenSession, row: OutboxRow, type: string, data: object): E
     tenant: state.tenant, partitionkey: state.actorId, data: JSON.stringify(data),
   };
 }
+
+function traced(traceparent: string | undefined): { traceparent?: string } { return traceparent === undefined ? {} : { traceparent }; }

@@ -27,11 +27,15 @@ export interface ReachDeps {
 export function reach(deps: ReachDeps): RouterDeps["deliver"] {
   return async (target, channel, text, type) => {
     const here = (): Promise<Answer> => inTime(deps.here(target, channel, text), target.actorId, deps.timeoutMs);
-    // A nudge is for a session whose host may be gone: whoever gets it looks.
-    const answer = type === SESSION_NUDGE || deps.livesHere(target.actorId) ? await here() : await deps.there(target, channel, text).catch((error: unknown) => {
+    const there = (): Promise<Answer> => deps.there(target, channel, text).catch((error: unknown) => {
       deps.logger.info({ actorId: target.actorId, channel, ...errorFields(error) }, "the actor cannot be reached; the delivery is handled here");
       return here();
     });
+    // A nudge is for a session whose host may be gone: whoever gets it looks.
+    const [first, second] = type === SESSION_NUDGE || deps.livesHere(target.actorId) ? [here, there] : [there, here];
+    const taken = await first();
+    // During a rolling update: an older build cannot read what a newer one has stored, but the other place may be newer.
+    const answer = taken.code === "newer_version" ? await second() : taken;
     if (answer.ok !== true) throw new Problem("actor_unavailable", `session ${target.sessionId} did not take a delivery: ${String(answer.code)} ${String(answer.message)}`);
   };
 }

@@ -3,9 +3,10 @@
  * time, so that a reader on a host that lost the session does not see an old one.
  */
 import type { DecisionOutcome, EventOutcome, JournalPage, SessionView } from "../../contracts/api.js";
-import { summaryOf } from "../core/summary.js";
+import { readableFromRev, summaryOf } from "../core/summary.js";
 import { decisionKeyOf } from "./ledger.js";
 import type { LedgerRow, SessionStore } from "./ports.js";
+import type { OpenSession } from "../core/state.js";
 import type { Turns } from "./turn.js";
 
 const MAX_PAGE = 200;
@@ -20,7 +21,7 @@ export class Reads {
     if (state.status === "NEW") return undefined;
     return {
       summary: summaryOf(state), approvals: [...state.approvals],
-      recentRuns: state.recentRuns.map((run) => ({ ...run })), unknownCalls: state.unknownCalls.map((call) => ({ ...call })),
+      recentRuns: state.recentRuns.map((run) => ({ ...run })), unknownCalls: state.unknownCalls.map((call) => ({ ...call })), allowances: [...(state.allowances ?? [])],
     };
   }
 
@@ -28,11 +29,11 @@ export class Reads {
   async journal(actorId: string, afterRev: number, limit: number): Promise<JournalPage | undefined> {
     const state = await this.turns.read(actorId);
     if (state.status === "NEW") return undefined;
-    // What was before a deletion is nobody's business any more, erased or not.
-    const after = Math.max(afterRev, (state.baseRev ?? 1) - 1);
+    const fromRev = readableFromRev(state);
+    const after = Math.max(afterRev, fromRev - 1);
     const to = Math.min(state.rev, after + Math.max(1, Math.min(limit, MAX_PAGE)));
     const entries = after >= state.rev ? [] : await this.turns.readEntries(actorId, after + 1, to);
-    return { entries, headRev: state.rev };
+    return { entries, headRev: state.rev, ...(fromRev > 1 ? { fromRev } : {}) };
   }
 
   /** How an accepted event ended, or where it is (I1). */
@@ -48,24 +49,27 @@ export class Reads {
     const row = await this.store.readLedger(actorId, key);
     if (row === undefined || row.refusal !== undefined) return refusedOutcome(row);
     if (row.verdict !== undefined) return { state: "ended", rev: row.rev, ...(row.verdict === "accepted" ? { outcome: "completed" } : { outcome: "rejected", code: row.verdict }) };
-    return await this.#olderOutcome(actorId, key, row.rev, state.rev);
+    return await this.#olderOutcome(state, key, row);
   }
 
   /** The verdict on a decision, once it was judged. */
   async decision(actorId: string, decisionId: string): Promise<DecisionOutcome> {
     const row = await this.store.readLedger(actorId, decisionKeyOf(decisionId));
-    return row?.verdict === undefined ? { known: false } : { known: true, verdict: row.verdict, rev: row.rev };
+    return row?.verdict === undefined ? { known: false } : { known: true, verdict: row.verdict, rev: row.rev, ...(row.message === undefined ? {} : { message: row.message }) };
   }
 
-  async #olderOutcome(actorId: string, key: string, fromRev: number, headRev: number): Promise<EventOutcome> {
-    const entries = await this.turns.readEntries(actorId, fromRev, Math.min(headRev, fromRev + OUTCOME_SCAN));
+  /** From the journal. Of what was compacted it is only known that it has ended: nothing else is. */
+  async #olderOutcome(state: OpenSession, key: string, row: LedgerRow): Promise<EventOutcome> {
+    const { rev } = row;
+    if (rev < readableFromRev(state)) return { state: "ended", rev, code: "journal_compacted", ...(row.runId === undefined ? {} : { runId: row.runId }) };
+    const entries = await this.turns.readEntries(state.actorId, rev, Math.min(state.rev, rev + OUTCOME_SCAN));
     for (const entry of entries) {
       for (const event of entry.events) {
         if (event.type === "RunEnded" && event.key === key) return { state: "ended", runId: event.runId, outcome: event.outcome, rev: entry.rev, ...(event.code === undefined ? {} : { code: event.code }) };
         if (event.type === "EventRejected" && event.key === key) return { state: "ended", runId: event.runId, outcome: "rejected", code: event.code, rev: entry.rev };
       }
     }
-    return { state: "accepted", rev: fromRev };
+    return { state: "accepted", rev };
   }
 }
 

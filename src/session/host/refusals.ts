@@ -13,6 +13,7 @@ import { eventKeyOf } from "../../contracts/ids.js";
 import { EVENT_ACCEPTED, type EventAccepted } from "../../contracts/messages.js";
 import type { Problem } from "../../contracts/problems.js";
 import type { Clock } from "../../platform/clock.js";
+import { count } from "../../platform/telemetry/metrics.js";
 import { deadLetterIdOf, type DeadLetterInput, type DeadLetters } from "./dead-letters.js";
 import type { Bus, LedgerRow, Refusal, SessionStore } from "./ports.js";
 
@@ -44,6 +45,7 @@ export class Refusals {
     const refusal: Refusal = { code, message: message.slice(0, MAX_MESSAGE), deadLetterId: deadLetterIdOf(channel, code, `${payload}${refused.mark ?? ""}`), tries: because.tries };
     const key = eventKeyOf(refused.event.source, refused.event.id);
     const written = await this.deps.store.refuse(to.actorId, key, { rev: 0, verdict: code, refusal });
+    if (written === "committed") count("docket.events.handled", 1, { agent: "", verdict: code });
     const row = written === "committed" ? { refusal } : await this.deps.store.readLedger(to.actorId, key);
     return await this.#say(to, refused, row);
   }

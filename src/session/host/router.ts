@@ -9,6 +9,7 @@ import { actorIdOf, DEFAULT_TENANT } from "../../contracts/ids.js";
 import { RESERVED_TYPE_PREFIX, PROMPT_RECEIVED, SESSION_REDRIVE, type DeliveryStatus } from "../../contracts/messages.js";
 import { Problem } from "../../contracts/problems.js";
 import { errorFields, type Logger } from "../../platform/log.js";
+import { logsAbout } from "../../platform/log-context.js";
 import { routeEvent } from "../../agent/route.js";
 import type { Catalog } from "./agents.js";
 import type { DeadLetters } from "./dead-letters.js";
@@ -47,6 +48,7 @@ export class Router {
       await this.#dead(channel, text, envelope, error);
       return "SUCCESS";
     }
+    logsAbout([target.actorId], { tenant: target.tenant, sessionId: target.sessionId });
     await this.deps.deliver(target, channel, text, envelope.type);
     return "SUCCESS";
   }

@@ -11,8 +11,9 @@
 import { randomUUID } from "node:crypto";
 import { Mutex } from "async-mutex";
 import { sha256Hex } from "../../contracts/ids.js";
-import { JOURNAL_VERSION, type JournalEntry, type SessionEvent, type StoredText } from "../../contracts/journal.js";
+import { isCheckpoint, type JournalEntry, type SessionEvent, type StoredText } from "../../contracts/journal.js";
 import { Problem } from "../../contracts/problems.js";
+import { STORED_VERSION } from "../../contracts/stored-version.js";
 import type { Clock } from "../../platform/clock.js";
 import type { Logger } from "../../platform/log.js";
 import { decide } from "../core/decide.js";
@@ -119,7 +120,7 @@ export class Turns {
   /** False where the session had to be healed, or has moved meanwhile: load it again. */
   async #isSound(actorId: string, cached: CachedSession): Promise<boolean> {
     const { state, etag } = cached;
-    const findings = await examine(state, (fromRev, toRev) => this.#cache.entries(actorId, fromRev, toRev));
+    const findings = await examine(state, { entries: (fromRev, toRev) => this.#cache.entries(actorId, fromRev, toRev), checkpoint: () => this.deps.store.readCheckpoint(actorId) });
     if (findings === undefined) {
       if (state.status !== "NEW") this.#cache.vouch(actorId, state.journalDigest);
       return true;
@@ -140,7 +141,7 @@ export class Turns {
     await this.#armGuard(actorId, entry.events, after, atMs);
     const write: TurnWrite = {
       actorId, state: after, entry, blobs: turn.blobs, ledger: ledgerRowsOf(entry),
-      ...(cached.etag === undefined ? {} : { documentEtag: cached.etag }),
+      ...(cached.etag === undefined ? {} : { documentEtag: cached.etag }), ...(isCheckpoint(entry) ? { checkpoint: true as const } : {}),
     };
     if (!await this.#written(write)) return "again";
     this.#cache.put(actorId, after, entry);
@@ -154,7 +155,7 @@ export class Turns {
     const withoutGuard = evolveAll(before, plain, { rev, atMs, digest: "" });
     const events = [...plain, ...guardEvents(before, withoutGuard)];
     const digest = entryDigest(previousDigest, events);
-    const entry: JournalEntry = { v: JOURNAL_VERSION, actorId, rev, commitId: randomUUID(), atMs, command: turn.command, host: this.deps.host, digest, events };
+    const entry: JournalEntry = { v: STORED_VERSION, actorId, rev, commitId: randomUUID(), atMs, command: turn.command, host: this.deps.host, digest, events };
     return { entry, after: evolveAll(before, events, { rev, atMs, digest }) };
   }
 

@@ -12,6 +12,7 @@ import { postEntry } from "../../../examples/ledger-tool/tools/post-entry.js";
 import type { Tool, ToolContext } from "../../../src/agent/definition.js";
 import { ToolFailure } from "../../../src/agent/tool-failure.js";
 import { createDatabase, type TestDatabase } from "../../support/database.js";
+import { flush } from "../../support/tools/clock.js";
 import { toolContext } from "../../support/tools/context.js";
 import { deliver, harness, requestFor, type Harness } from "../../support/tools/harness.js";
 import { hasPostgres } from "../../support/tools/postgres.js";
@@ -57,6 +58,18 @@ describe.skipIf(!hasPostgres())("an effect in PostgreSQL", () => {
     expect(await entries(context.idempotencyKey)).toBe(1);
   });
 
+  it.each([["nothing", undefined], ["null", null], ["false", false]])("that answers %s has happened all the same: asked, or run again, it does not happen twice", async (_name, answer) => {
+    const context = fresh();
+    const run = (): Promise<unknown> => once(database.address, context, async (tx) => {
+      await tx.query("insert into ledger_entries (account, amount_cents, memo) values ('a', 1, $1)", [context.idempotencyKey]);
+      return answer;
+    });
+    expect(await run()).toBe(answer);
+    expect(await happened(database.address, context)).toEqual({ happened: true, output: answer ?? null });
+    expect(await run()).toBe(answer ?? null);
+    expect(await entries(context.idempotencyKey)).toBe(1);
+  });
+
   it("is refused under an older fence, once a newer one has asked or run", async () => {
     const context = fresh();
     expect(await happened(database.address, { ...context, fence: 2 })).toEqual({ happened: false });
@@ -98,17 +111,24 @@ describe.skipIf(!hasPostgres())("an effect in PostgreSQL", () => {
   });
 
   describe("by a worker", () => {
-    /** The tool as shipped; `hold` is awaited where it is told, by the first run alone. */
-    function held(where: "before" | "after", hold: Promise<void>): Tool {
+    /** The tool as shipped; `hold` is awaited where it is told, by the first run alone, and `over` resolves when that has ended. */
+    function held(where: "before" | "after", hold: Promise<void>): { tool: Tool; over: Promise<void> } {
       let first = true;
-      return { ...postEntry, run: async (args, context) => {
+      let end: () => void = () => undefined;
+      const over = new Promise<void>((resolve) => { end = resolve; });
+      const run: Tool["run"] = async (args, context) => {
         const mine = first;
         first = false;
-        if (mine && where === "before") await hold;
-        const answer = await postEntry.run(args, context);
-        if (mine && where === "after") await hold;
-        return answer;
-      } };
+        try {
+          if (mine && where === "before") await hold;
+          const answer = await postEntry.run(args, context);
+          if (mine && where === "after") await hold;
+          return answer;
+        } finally {
+          if (mine) end();
+        }
+      };
+      return { tool: { ...postEntry, run }, over };
     }
     const request = (h: Harness, callId: string) => requestFor(h.clock, { request: { callId, idempotencyKey: callId, tool: "post_entry", args: `{"account":"w","amountCents":9007199254740993,"memo":"${callId}"}`, deadlineAtMs: h.clock.nowMs() + 600_000 } });
     const settled = async (h: Harness, count: number): Promise<void> => {
@@ -120,7 +140,7 @@ describe.skipIf(!hasPostgres())("an effect in PostgreSQL", () => {
 
     it.each(["before", "after"] as const)("frozen %s the effect for longer than its lock: another finds out and goes on; thawed, it changes nothing", async (where) => {
       let thaw: () => void = () => undefined;
-      const tool = held(where, new Promise((resolve) => { thaw = resolve; }));
+      const { tool, over } = held(where, new Promise((resolve) => { thaw = resolve; }));
       const callId = `call_frozen_${where}_${String(Date.now())}`;
       const secrets = { LEDGER_URL: database.address };
       const old = harness([tool], { secrets });
@@ -134,7 +154,8 @@ describe.skipIf(!hasPostgres())("an effect in PostgreSQL", () => {
       expect(h.results).toMatchObject([{ outcome: "succeeded", worker: "other" }]);
       expect(h.results[0]?.output).toContain('"balanceCents"');
       thaw();
-      await new Promise((resolve) => { setTimeout(resolve, 300); });
+      await over;
+      await flush();
       expect(await entries(callId)).toBe(1);
       expect(old.results.every((result) => result.outcome === "succeeded")).toBe(true);
     });

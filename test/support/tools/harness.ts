@@ -67,7 +67,7 @@ export function harness(tools: readonly Tool[], shared: { clock?: TestClock; sto
       deadLetters: { record: (letter) => orFail(() => letters.push(letter)) },
       secrets: { find: (secret) => shared.secrets?.[secret] },
       log: (level, message, fields = {}) => logs.push({ level, message, fields }),
-      workspace: (actorId) => Promise.resolve(`/tmp/${actorId}`),
+      workspace: (actorId) => Promise.resolve({ path: `/tmp/${actorId}`, close: () => Promise.resolve() }),
     }, { worker: name, ...options }),
   };
 }

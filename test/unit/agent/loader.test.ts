@@ -3,7 +3,7 @@ import { mkdirSync, mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { loadAgents, loadManifests, loadTools } from "../../../src/agent/loader.js";
+import { loadAgents, loadKeptVersions, loadManifests, loadTools } from "../../../src/agent/loader.js";
 import { checkAgents, writeManifests } from "../../../src/main/manifests.js";
 
 const ROOT = join(dirname(fileURLToPath(import.meta.url)), "../../..");
@@ -18,7 +18,7 @@ function put(path: string, text: string): void {
   mkdirSync(dirname(join(dir, path)), { recursive: true });
   writeFileSync(join(dir, path), text);
 }
-const agentText = (name: string, tools: string[] = []): string => `export const agent = ${JSON.stringify({ name, version: "1", description: "d", instructions: "i", tools, triggers: [] })};`;
+const agentText = (name: string, tools: string[] = [], version = "1"): string => `export const agent = ${JSON.stringify({ name, version, description: "d", instructions: "i", tools, triggers: [] })};`;
 const toolText = (name: string): string => `export const helper = 1; export const tool = { kind: "docket.tool", manifest: { name: ${JSON.stringify(name)}, description: "d", inputSchema: {}, effects: "none", critical: false, reconcilable: false, timeoutMs: 1, outputCapBytes: 1, maxTries: 1, risk: "low", allowedDecisions: ["approve"] }, run: async () => 1, violations: async () => [] };`;
 
 describe("loading", () => {
@@ -38,6 +38,19 @@ describe("loading", () => {
     put("e/agent.js", agentText("same"));
     const error = await loadAgents(dir).catch((problem: unknown) => problem as Error);
     for (const part of ["a/agent.js: does not export `agent`", "b/agent.js: agent \"Not A Name\"", "c/agent.js: boom", "e/agent.js: agent \"same\" is defined twice"]) expect((error as Error).message).toContain(part);
+  });
+
+  it("versions that sessions keep are found beside their agent, and their tools must exist too", async () => {
+    put("a/agent.js", agentText("alpha", [], "3"));
+    put("a/versions/v1.js", agentText("alpha", ["gone"], "1"));
+    put("a/versions/v2.js", agentText("alpha", [], "2"));
+    const agents = await loadAgents(dir);
+    expect(agents.map(({ version }) => version)).toEqual(["3"]);
+    expect((await loadKeptVersions(dir, agents)).map(({ version }) => version)).toEqual(["1", "2"]);
+    await expect(writeManifests(dir, join(dir, "manifests.json"))).rejects.toThrow(/agent alpha: names the tool "gone"/);
+    put("a/versions/v3.js", agentText("alpha", [], "3"));
+    put("a/versions/other.js", agentText("beta"));
+    await expect(loadKeptVersions(dir, agents)).rejects.toThrow(/other\.js: is a version of agent "beta", which is not installed; .*v3\.js: version "3" of agent "alpha" is defined twice/);
   });
 
   it("tools are found in every agent's folder; a name is unique in the installation", async () => {

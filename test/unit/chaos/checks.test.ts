@@ -2,7 +2,7 @@
 import { describe, expect, it } from "vitest";
 import type { JournalEntry, SessionEvent } from "../../../src/contracts/journal.js";
 import type { OpenSession } from "../../../src/session/core/state.js";
-import { breachesIn, CHECKS, sharedSessions, type CheckName } from "../../chaos/checks.js";
+import { breachesIn, CHECKS, restsSince, sharedSessions, type CheckName } from "../../chaos/checks.js";
 import type { BookRow, Evidence, SentEvent, Struck } from "../../chaos/evidence.js";
 import { render, reportOf } from "../../chaos/report.js";
 import { argsOf, planBurst, planProbe, type PlannedCall, type PlannedEvent } from "../../chaos/stories.js";
@@ -35,6 +35,9 @@ const good: Evidence = {
 const journal = (...commits: Loose[][]): Pick<Evidence, "journals"> => ({ journals: new Map([[SESSION, entries(...commits)]]) });
 const found = (more: Partial<Evidence>, check: CheckName): string[] => breachesIn({ ...good, ...more }).filter((breach) => breach.check === check).map((breach) => breach.text);
 const unknownOf = (tool: string): Pick<Evidence, "journals"> => journal([received("e1"), started("e1"), asked("e1")], [answered("e1", 1, [{ callId: "call-e1", tool }]), { type: "ToolOutcomeUnknown", callId: "call-e1", reason: "died" }, ended("e1")]);
+
+/** Twelve sessions with two calls each. */
+const manySessions = (workerOf: (n: number) => string): BookRow[] => Array.from({ length: 24 }, (_, n) => row(`e${String(n)}`, PAY, "start", { session: `s${String(n % 12)}`, worker: workerOf(n) }));
 
 const BREACHES: Readonly<Record<CheckName, readonly (readonly [what: string, evidence: Partial<Evidence>])[]>> = {
   lost: [
@@ -93,6 +96,8 @@ const BREACHES: Readonly<Record<CheckName, readonly (readonly [what: string, evi
     ["an accepted event without receipt", { inboxRows: ["inbox:x"] }],
     ["a reminder", { reminders: ["a/reminders/guard-1"] }],
   ],
+  quarantined: [["a session that has stopped itself", { states: new Map([[SESSION, state({ quarantine: { reason: "journal_gap", message: "entry 2 is missing", sinceMs: 0 } })]]) }]],
+  workers: [["a worker that did nothing", { book: manySessions(() => "1") }]],
   hits: [["a fault that met nothing", { struck: [fault({ hits: 0 })] }]],
 };
 
@@ -135,9 +140,16 @@ describe("the report", () => {
     expect(reportOf({ ...good, struck: [] }, [], about).ok).toBe(false);
   });
 
+  it("counts the way to rest from the end of the last fault, or from the last event that was accepted after it", () => {
+    expect(restsSince([{ untilMs: 160 }, { untilMs: 900 }], [{ acceptedAtMs: 100 }, {}])).toBe(900);
+    expect(restsSince([{ untilMs: 160 }], [{ acceptedAtMs: 1_000 }])).toBe(1_000);
+  });
+
   it("counts the sessions whose calls ran on both workers", () => {
     expect(sharedSessions([row("e1", PAY), row("e2", PAY, "effect", { worker: "2" })])).toBe(1);
     expect(sharedSessions([row("e1", PAY), row("e2", PAY)])).toBe(0);
+    expect(found({ book: manySessions((n) => (n < 12 ? "1" : "2")) }, "workers")).toEqual([]);
+    expect(found({ book: manySessions(() => "1").slice(0, 22) }, "workers")).toEqual([]);
   });
 });
 

@@ -1,7 +1,7 @@
 /** The command line and the plan of `npm run chaos`: everything from the seed, nothing from the clock. */
 import { describe, expect, it } from "vitest";
 import { FAULT_POINTS } from "../../../src/platform/faults.js";
-import { CATALOG } from "../../chaos/catalog.js";
+import { APP_COPIES, CATALOG } from "../../chaos/catalog.js";
 import { OptionError, parseOptions } from "../../chaos/options.js";
 import { faultsOf, planOf } from "../../chaos/plan.js";
 
@@ -22,7 +22,7 @@ describe("the options", () => {
 
   it.each([
     [["--only", "klil"], /--only names "klil".*--list/], [["--minutes", "soon"], /--minutes is "soon"/], [["--minutes", "0"], /--minutes is "0"/],
-    [["--profile", "local"], /--profile is "local", expected embedded or production/], [["--seed", "x"], /--seed is "x"/], [["--bogus"], /--help lists/],
+    [["--profile", "local"], /--profile is "local", expected embedded or production/], [["--seed", "x"], /--seed is "x"/], [["--rounds", "0"], /--rounds is "0"/], [["--in-flight", "many"], /--in-flight is "many"/], [["--bogus"], /--help lists/],
   ])("refuse %j and say what is wrong", (args, message) => {
     expect(() => options(...args)).toThrow(OptionError);
     expect(() => options(...args)).toThrow(message);
@@ -45,6 +45,27 @@ describe("the plan", () => {
     const kinds = new Set(many).size;
     expect(new Set(many.slice(0, kinds)).size).toBe(kinds);
     expect(many.length).toBeGreaterThan(kinds);
+  });
+
+  it("has as many rounds as asked for, with twice the events that must be in flight; without such wishes it is as it was", () => {
+    const plan = planOf({ seed: 7, minutes: 20, rounds: 60, inFlight: 30, profile: "embedded", only: ["kill"] });
+    expect([plan.rounds.length, plan.inFlight, plan.skipped]).toEqual([60, 30, []]);
+    for (const { sessions } of plan.rounds) {
+      expect(sessions.flatMap((session) => session.events).length).toBeGreaterThanOrEqual(60);
+      expect(new Set(sessions.map((session) => session.sessionId)).size).toBe(sessions.length);
+    }
+    expect(of(7, 2)).toEqual(planOf({ seed: 7, minutes: 2, rounds: undefined, inFlight: undefined, profile: "embedded", only: [] }));
+    expect("inFlight" in of(7, 2)).toBe(false);
+  });
+
+  it.each(["embedded", "production"] as const)("reaches every fault of %s in twenty minutes, whatever the seed", (profile) => {
+    for (const seed of [1, 7, 2411]) expect(planOf({ seed, minutes: 20, profile, only: [] }).skipped).toEqual([]);
+  });
+
+  it("gives each copy of a rolling restart work of its own", () => {
+    const [round] = of(7, 1, ["roll"]).rounds;
+    expect(round?.waves.map((wave) => wave.length)).toEqual(APP_COPIES.map(() => round?.sessions.length));
+    expect(new Set([...round!.sessions, ...round!.waves.flat()].map((session) => session.sessionId)).size).toBe(round!.sessions.length * (1 + APP_COPIES.length));
   });
 
   it("has faults of the databases and the network only where there are any", () => {

@@ -6,7 +6,7 @@ import { PROBLEMS, Problem, type ProblemCode } from "../../../src/contracts/prob
 import { EXIT } from "../../../src/cli/exit.js";
 import { buildProgram, everyCommand } from "../../../src/cli/program.js";
 import { identify } from "../../../src/launcher/process-identity.js";
-import { docket, fakeServer, sse, type FakeServer } from "../../support/cli-fakes.js";
+import { docket, fakeServer, quietIo, sse, type FakeServer } from "../../support/cli-fakes.js";
 
 let dir: string;
 let server: FakeServer | undefined;
@@ -17,6 +17,10 @@ const answering = async (status: number, body: unknown) => { server = await fake
 const problem = (code: ProblemCode) => new Problem(code, `detail of ${code}`, { hint: `hint of ${code}` }).toDocument();
 
 describe("exit codes", () => {
+  it("are an interface: scripts depend on them", () => {
+    expect(EXIT).toEqual({ ok: 0, failed: 1, usage: 2, notFound: 3, conflict: 4, notAllowed: 5, invalid: 6, unreachable: 7, negative: 8, deadLettered: 9, timeout: 124, interrupted: 130 });
+  });
+
   it.each<[ProblemCode, number]>([
     ["session_not_found", 3], ["approval_not_found", 3], ["already_decided", 4], ["version_mismatch", 4], ["digest_mismatch", 4], ["approval_expired", 4], ["unauthenticated", 5], ["forbidden", 5], ["not_an_approver", 5],
     ["validation_failed", 6], ["bad_request", 6], ["arguments_invalid", 6], ["actor_unavailable", 7], ["store_unavailable", 7], ["rate_limited", 1], ["internal", 1],
@@ -25,18 +29,27 @@ describe("exit codes", () => {
     const ran = await docket(["session", "show", "s1"], { env: env() });
     expect(ran.code).toBe(exit);
     expect(ran.out).toBe("");
-    expect(ran.err).toMatch(new RegExp(`^error: detail of ${code}\nhint:  .+\ncode:  ${code}\n$`));
+    expect(ran.err).toMatch(new RegExp(`^error: detail of ${code}\nhint:  .+\ncode:  ${code}\npage:  ${server!.url}/\\S*\n$`));
   });
 
   it("with -o json the problem document itself goes to stdout", async () => {
     await answering(404, problem("session_not_found"));
-    expect(JSON.parse((await docket(["session", "show", "s1", "-o", "json"], { env: env() })).out)).toEqual(problem("session_not_found"));
+    expect(JSON.parse((await docket(["session", "show", "s1", "-o", "json"], { env: env() })).out)).toEqual({ ...problem("session_not_found"), page: `${server!.url}/sessions` });
   });
 
   it.each([[["nonsense"]], [["session", "show"]], [["session", "list", "--colour", "red"]], [["-o", "xml", "session", "list"]], [["approval", "reject", "a"]], [["session", "tail", "x", "--after", "soon"]], [["session", "list", "--gateway", "ftp://x"]], [["session", "list", "--timeout", "never"]]])("%j is a usage error", async (args) => {
     const ran = await docket(args);
     expect([ran.code, ran.out]).toEqual([EXIT.usage, ""]);
-    expect(ran.err).toMatch(/error/);
+    expect(ran.err).toMatch(/^error: [^]*\ncode: {2}(usage|bad_url)\n/);
+  });
+
+  it.each(["5s", "-1", "0", "9999999"])("--timeout %s says what was given and what is expected", async (given) => {
+    const ran = await docket(["session", "list", `--timeout=${given}`]);
+    expect([ran.code, ran.err.split("\n")[0]]).toEqual([EXIT.usage, `error: --timeout: got ${given}, expected seconds as a number, such as 30; 2147483 at most`]);
+  });
+
+  it("usage errors, too, are JSON where JSON was asked for", async () => {
+    expect(JSON.parse((await docket(["session", "lst", "-o", "json"])).out)).toMatchObject({ code: "usage", detail: expect.stringContaining("lst") as string, page: "http://127.0.0.1:7301/sessions" });
   });
 
   it("nobody there is 7, and says what to start", async () => {
@@ -53,7 +66,8 @@ describe("exit codes", () => {
     server = await fakeServer(() => undefined);
     expect((await docket(["session", "list", "--timeout", "0.1"], { env: env() })).code).toBe(124);
     const ctrlC = new AbortController();
-    setTimeout(() => { ctrlC.abort(); }, 50);
+    await server.close();
+    server = await fakeServer(() => { ctrlC.abort(); });
     expect((await docket(["session", "list"], { env: env(), interrupted: ctrlC.signal })).code).toBe(130);
   });
 
@@ -67,6 +81,26 @@ describe("exit codes", () => {
   it("a proxy's error page is told apart", async () => {
     await answering(502, "<html>bad gateway</html>");
     expect(await docket(["session", "list"], { env: env() })).toMatchObject({ code: 7, err: expect.stringContaining("http_502") as unknown });
+  });
+});
+
+describe("errors carry the page of the console", () => {
+  it.each<[string[], ProblemCode, string]>([
+    [["session", "show", "a/b"], "actor_unavailable", "/sessions/a%2Fb"], [["session", "show", "s1"], "session_not_found", "/sessions"], [["session", "list"], "rate_limited", "/sessions"], [["session", "state", "s1", "--rev", "9"], "not_found", "/sessions"],
+    [["approval", "show", "apr_1"], "internal", "/approvals/apr_1"], [["approval", "approve", "apr_1", "--yes"], "internal", "/approvals/apr_1"], [["approval", "approve", "apr_1", "apr_2", "--yes"], "internal", "/approvals"], [["approval", "show", "apr_1"], "approval_not_found", "/approvals"],
+    [["dlq", "show", "dl_1"], "store_unavailable", "/dead-letters/dl_1"], [["dlq", "redrive", "--all", "--reason", "r"], "forbidden", "/dead-letters"], [["audit", "state"], "forbidden", "/audit"], [["policy", "list"], "forbidden", "/policies"],
+    [["agent", "list"], "forbidden", "/agents"], [["costs"], "forbidden", "/costs"], [["lists", "rebuild", "--reason", "r"], "forbidden", "/system"], [["session", "list"], "unauthenticated", "/"],
+  ])("%j refused with %s: %s", async (args, code, page) => {
+    await answering(PROBLEMS[code].status, problem(code));
+    expect((await docket(args, { env: env() })).err).toContain(`code:  ${code}\npage:  ${server!.url}${page}\n`);
+  });
+
+  it("also those before any request: a wrong option, a missing --yes, a file that is not there", async () => {
+    await answering(200, {});
+    expect((await docket(["approval", "list", "--colour"], { env: env() })).err).toContain(`code:  usage\npage:  ${server!.url}/approvals\n`);
+    expect((await docket(["audit", "verify", "nowhere.jsonl"], { env: env() })).err).toContain(`page:  ${server!.url}/audit\n`);
+    expect((await docket(["nonsense"], { env: env() })).err).toContain(`code:  usage\npage:  ${server!.url}/system\n`);
+    expect((await docket(["session", "list", "--console", "ftp://x"])).err).not.toContain("page:");
   });
 });
 
@@ -91,7 +125,7 @@ describe("where things are", () => {
 describe("help", () => {
   it("every command has an example, and every description fits", async () => {
     const leaves: string[] = [];
-    everyCommand(buildProgram({ env: {}, cwd: dir, interactive: false, interrupted: new AbortController().signal, out: () => undefined, err: () => undefined, ask: async () => "" }, () => async () => undefined), (command) => {
+    everyCommand(buildProgram(quietIo(dir), () => async () => undefined), (command) => {
       if (command.commands.length > 0) return;
       const path: string[] = [];
       for (let at: typeof command | null = command; at !== null; at = at.parent) path.unshift(at.name());

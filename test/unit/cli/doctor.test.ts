@@ -16,7 +16,7 @@ afterAll(() => { rmSync(root, { recursive: true, force: true }); });
 describe("the doctor", () => {
   it("is content with what works", () => {
     expect(configurationCheck({ env: {} }, root)).toMatchObject({ status: "ok" });
-    expect(policyCheck({ env: {} }, root)).toMatchObject({ status: "ok", detail: expect.stringContaining("1 files") as string });
+    expect(policyCheck({ env: {} }, root)).toMatchObject({ status: "ok", detail: expect.stringContaining("1 file, ") as string });
   });
 
   it("names every setting that is wrong, short webhook secrets too", () => {

@@ -76,6 +76,61 @@ describe("docket approval", () => {
     expect((await as(["approver"], ["approval", "modify", "apr_1", "--args", "{oops", "--yes"])).code).toBe(6);
   });
 
+  it("modify --set and --unset change what they name, keep everything else to the digit, and show what changes before it is sent", async () => {
+    const ran = await as(["approver"], ["approval", "modify", "apr_1", "--set", "amount=40.00", "--set", 'to.name="Ann"', "--yes"]);
+    expect(ran).toMatchObject({ code: 6, err: expect.stringContaining("--set to: the arguments have nothing there") as string });
+    const args = '{"id":9007199254740993,"items":[{"sku":"a"},{"sku":"b"}],"note":"hi","amount":50}';
+    const open2 = (): Promise<void> => open({ approvalId: "apr_5", argsDigest: argsDigest(args) }, args);
+    await open2();
+    const set = await as(["approver"], ["approval", "modify", "apr_5", "--set", "amount=9007199254740995", "--set", 'items[1].sku="c"', "--set", 'items[2]={"sku":"d"}', "--unset", "note", "--yes"]);
+    expect(set.code, set.err).toBe(0);
+    expect((await claims()).args).toBe('{"amount":9007199254740995,"id":9007199254740993,"items":[{"sku":"a"},{"sku":"c"},{"sku":"d"}]}');
+    expect(set.err).toMatch(/changes +4\namount +50 -> 9007199254740995\nitems\[1\]\.sku +"b" -> "c"\nitems\[2\] +added \{"sku":"d"\}\nnote +removed, was "hi"\n/);
+    await open2();
+    const whole = await as(["approver"], ["approval", "modify", "apr_5", "--args", '{"id":"9007199254740993","amount":50}'], { interactive: true, answer: "n" });
+    expect(whole).toMatchObject({ code: 1, asked: ["modify refund of session ord-1? [y/N] "] });
+    expect(whole.err).toMatch(/id +9007199254740993 -> "9007199254740993" +\(was a number, is a string\)\nitems +removed/);
+    expect(world.decisions.sent).toHaveLength(1);
+  });
+
+  it.each([
+    [["--set", "amout=4"], 0, ""], [["--set", "amount=forty"], 6, 'a text is written in quotes: --set \'amount="forty"\''], [["--set", "amount"], 2, "expected PATH=JSON"], [["--set", "amount[0]=1"], 6, "is a number, and has no numbered items"],
+    [["--set", "=1"], 2, "expected it to begin with a path"], [["--unset", "amout"], 6, "did you mean amount?"], [["--unset", "amount=1"], 2, "expected a path"], [["--set", "amount=50"], 2, "nothing would change"], [[], 2, "nothing to modify"], [["--args", ARGS], 2, "nothing would change"],
+  ])("modify %j ends with %i and says why", async (flags, code, words) => {
+    expect(await as(["approver"], ["approval", "modify", "apr_1", "--yes", ...flags])).toMatchObject({ code, err: expect.stringContaining(words) as string });
+    expect(world.decisions.sent).toHaveLength(code === 0 ? 1 : 0);
+  });
+
+  it("a refusal names the places in the arguments that do not fit", async () => {
+    world.decisions.onSend = (envelope) => { void verifyDecision(keys.trust, (JSON.parse(envelope.data) as { decision: string }).decision, START_MS).then(({ jti }) => { world.sessions.verdicts.set(jti, "arguments_invalid"); }); };
+    const ran = await as(["approver"], ["approval", "modify", "apr_1", "--yes", "--set", 'amount="many"', "--set", "colour=7"]);
+    expect(ran.code).toBe(6);
+    expect(ran.err).toMatch(/do not fit the tool's schema\n(.*\n)* {2}amount: got "many" \(a string\), expected: it must be integer\n/);
+    expect(ran.err).toContain("  colour: is no argument of this tool\n");
+    expect(ran.err).toContain("code:  arguments_invalid\n");
+    const json = JSON.parse((await as(["approver"], ["approval", "modify", "apr_1", "--yes", "--set", "amount=null", "-o", "json"])).out) as { errors: object[] };
+    expect(json.errors).toContainEqual({ path: "amount", message: "got null (null), expected: it must be integer" });
+  });
+
+  it("--reason goes to the session with every decision that has no text of its own", async () => {
+    const because = ["--yes", "--reason", "seen with the customer"];
+    const decide = async (overrides: Partial<ApprovalRecord>, args: string[]): Promise<unknown> => {
+      await open({ version: world.decisions.sent.length + 1, ...overrides });
+      expect(await as(["approver"], ["approval", ...args, ...because])).toMatchObject({ code: 0 });
+      return (await claims(world.decisions.sent.length - 1)).text;
+    };
+    expect(await decide({}, ["approve", "apr_1"])).toBe("seen with the customer");
+    expect(await decide({}, ["modify", "apr_1", "--set", "amount=1"])).toBe("seen with the customer");
+    expect(await decide({}, ["reject", "apr_1"])).toBe("seen with the customer");
+    for (const kind of ["raise", "retry", "give_up"] as const) expect(await decide({ allowed: [kind], kind: "escalation" }, [kind.replace("_", "-"), "apr_1", ...(kind === "raise" ? ["--steps", "9"] : [])])).toBe("seen with the customer");
+    const audit = await as(["admin"], ["audit", "list"]);
+    expect(audit.out.match(/approval\.approve .*seen with the customer/g)?.length).toBeGreaterThan(0);
+  });
+
+  it.each([[["snooze", "apr_1", "99d"], "FOR: got 99d, expected 30d at most"], [["link", "apr_1", "ann", "--expires", "8d"], "--expires: got 8d, expected 7d at most"], [["link", "apr_1", "ann", "--expires", "5s"], "expected 1m at least"], [["approve", "apr_1", "--yes", "--for-session", "8d"], "--for-session: got 8d, expected 7d at most"]])("%j names the bound", async (args, words) => {
+    expect(await as(["admin"], ["approval", ...args])).toMatchObject({ code: 2, err: expect.stringContaining(words) as string });
+  });
+
   it("a digest that was named and is not the one asked about is a conflict", async () => {
     expect((await as(["approver"], ["approval", "approve", "apr_1", "--yes", "--digest", "sha256:old"])).code).toBe(4);
     expect(world.decisions.sent).toEqual([]);
@@ -136,5 +191,24 @@ describe("docket session and dlq", () => {
     expect((await as(["operator"], ["dlq", "redrive", "dl_1", "--reason", "r", "--redrive", "2"])).code).toBe(0);
     expect((await as(["viewer"], ["dlq", "redrive", "dl_1", "--reason", "r"])).code).toBe(5);
     expect(sent()).toBe(2);
+    expect((await as(["viewer"], ["dlq", "show", "dl_1"])).out).toContain("redriven 2 times");
+  });
+
+  it("what happened once is said to have happened once", async () => {
+    const letter: DeadLetter = { deadLetterId: "dl_2", kind: "event", reason: "expired", message: "too late", topic: "t", app: "sessions", tries: 1, tenant: "default", sessionId: "ord-1", payload: serializeEnvelope({ specversion: "1.0", id: "e2", source: "/shop", type: "com.shop.order", subject: "ord-1", tenant: "default", data: "{}" }), payloadEncoding: "utf8", firstFailedAtMs: START_MS, lastFailedAtMs: START_MS };
+    await world.console.handleDeadLetter(messageOf(DEAD_LETTERED, letter));
+    await as(["operator"], ["dlq", "redrive", "dl_2", "--reason", "r"]);
+    expect((await as(["viewer"], ["dlq", "show", "dl_2"])).out).toMatch(/redriven once\n/);
+    expect((await as(["operator"], ["dlq", "redrive", "dl_2", "--reason", "r"])).err).toContain("was redriven once");
+  });
+});
+
+describe("docket lists", () => {
+  it("status says how far they are, rebuild has all journals read again, and names sessions that are not there", async () => {
+    await world.console.handleJournal(journalMessage(entryOf(1, [])));
+    expect((await as(["viewer"], ["lists", "status"])).out).toMatch(/journals +1\n.*with a gap +0\n/s);
+    expect((await as(["operator"], ["lists", "rebuild", "--reason", "x"])).code).toBe(5);
+    expect(await as(["admin"], ["lists", "rebuild", "--reason", "after the restore"])).toMatchObject({ code: 0, out: expect.stringMatching(/journals to read +1/) as string });
+    expect(await as(["admin"], ["lists", "rebuild", "--session", "nobody", "--reason", "x"])).toMatchObject({ code: 3, out: expect.stringMatching(/no such session +nobody/) as string });
   });
 });

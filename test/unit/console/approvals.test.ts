@@ -2,7 +2,7 @@ import { mkdtemp, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { APPROVAL_PENDING, DECISION_MADE } from "../../../src/contracts/decisions.js";
+import { APPROVAL_PENDING, APPROVAL_TEND, DECISION_MADE } from "../../../src/contracts/decisions.js";
 import { ensureDevKeys, loadSigner, loadTrust, type Signer, type Trust } from "../../../src/platform/keys.js";
 import { verifyDecision } from "../../../src/platform/signing.js";
 import { ACTOR, entryOf, journalMessage, messageOf, pendingOf, recordOf, START_MS, startConsole, viewOf, type ConsoleWorld } from "../../support/console-fakes.js";
@@ -50,6 +50,8 @@ describe("a decision", () => {
     ["an older version", { ...seen, kind: "approve", version: 0 }, 409, "version_mismatch"],
     ["an answer that is not offered", { ...seen, kind: "respond", text: "yes" }, 403, "decision_not_allowed"],
     ["modify without arguments", { ...seen, kind: "modify" }, 422, "validation_failed"],
+    ["reject without a reason", { ...seen, kind: "reject" }, 422, "validation_failed"],
+    ["reject with nothing but blanks for a reason", { ...seen, kind: "reject", text: " \n" }, 422, "validation_failed"],
     ["approve with arguments", { ...seen, kind: "approve", args: "{}" }, 422, "validation_failed"],
     ["arguments that are not JSON", { ...seen, kind: "modify", args: "{oops" }, 422, "arguments_invalid"],
     ["a principal smuggled in", { ...seen, kind: "approve", principal: { id: "root" } }, 422, "validation_failed"],
@@ -58,6 +60,13 @@ describe("a decision", () => {
   ])("for %s is refused", async (_name, body, status, code) => {
     expect(await decide(body)).toMatchObject({ status, body: { code, status } });
     expect(world.sessions.views.get(ACTOR)!.approvals).toHaveLength(1);
+  });
+
+  it("that the session refuses is answered in the session's own words; one of an older version gives the code's title", async () => {
+    world.sessions.refuseWith = { code: "arguments_invalid", message: "/amount: got \"x\" (a string), expected: it must be integer" };
+    expect(await decide({ ...seen, kind: "modify", args: '{"amount":"x"}' })).toMatchObject({ status: 422, body: { code: "arguments_invalid", detail: 'the session refused the decision on apr_1: /amount: got "x" (a string), expected: it must be integer' } });
+    world.sessions.refuseWith = { code: "arguments_invalid" };
+    expect((await decide({ ...seen, kind: "modify", args: '{"amount":"y"}' })).body["detail"]).toBe("the session refused the decision on apr_1: the arguments do not fit the tool's schema");
   });
 
   it.each([
@@ -154,5 +163,67 @@ describe("the approval list", () => {
     const answer = await world.call("GET", path, { key: approver });
     expect(answer).toMatchObject({ status, body: { code, type: `urn:docket:problem:${code}` } });
     expect(answer.headers.get("content-type")).toMatch(/application\/problem\+json/);
+  });
+});
+
+describe("what was decided before", () => {
+  const decided = (id: string, more: object) => ({ type: "DecisionRecorded", approvalId: id, decisionId: `d-${id}`, kind: "approve", principal: { id: "ben", class: "person", roles: ["approver"] as string[] }, via: "web", final: true, ...more }) as const;
+  it("has the arguments that were let run, those that were asked for, and why; the approval's history has the refusals in words", async () => {
+    await world.console.handleJournal(journalMessage(entryOf(1, [{ type: "ApprovalOpened", record: recordOf({ approvalId: "apr_old" }) }])));
+    await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf(recordOf({ approvalId: "apr_old" })), { id: "p-old" }));
+    await world.console.handleJournal(journalMessage(entryOf(2, [{ type: "DecisionRefused", approvalId: "apr_old", decisionId: "d0", code: "arguments_invalid", message: "/amount: expected: it must be >= 1", via: "web" }])));
+    await world.console.handleJournal(journalMessage(entryOf(3, [decided("apr_old", { kind: "modify", args: '{"amount":40}', argsDigest: "sha256:40", text: "the shipping was free" })])));
+    const { body } = await world.call("GET", "/v1/approvals/apr_1/similar", { key: approver });
+    expect(body["items"]).toMatchObject([{ state: "decided", decision: "modify", decidedBy: "ben", decidedAtMs: START_MS + 3, pending: { args: '{"amount":50}' }, modifiedArgs: '{"amount":40}', reason: "the shipping was free" }]);
+    expect((await world.call("GET", "/v1/approvals/apr_old", { key: approver })).body["history"]).toMatchObject([{ what: "opened" }, { what: "refused", detail: "arguments_invalid", text: "/amount: expected: it must be >= 1" }, { what: "decided", detail: "modify", text: "the shipping was free", args: '{"amount":40}' }]);
+  });
+
+  it("an approval and a change may have a reason, which is in the audit and goes to the session", async () => {
+    expect((await decide({ ...seen, kind: "approve", text: "checked with the customer" })).status).toBe(200);
+    const claims = await verifyDecision(keys.trust, (JSON.parse(world.decisions.sent[0]!.data) as { decision: string }).decision, START_MS);
+    expect(claims.text).toBe("checked with the customer");
+    const rows = (await world.call("GET", "/v1/audit", { key: world.key(["admin"]) })).body["items"] as { action: string; reason: string }[];
+    expect(rows.map(({ action, reason }) => [action, reason])).toEqual([["approval.approve", "checked with the customer"], ["approval.approve", "checked with the customer"]]);
+  });
+});
+
+describe("a list of open approvals", () => {
+  it("has the signatures and the steps of the chain as the session has them, in whatever order they were told", async () => {
+    const chain = [{ atMs: START_MS + 1 }, { atMs: START_MS + 2, to: { roles: ["lead"], groups: [] } }];
+    const record = recordOf({ approvalId: "apr_q", chain, approvers: { roles: [], quorum: 3, excludeRequester: false } });
+    const signed = (id: string, more: object = {}) => ({ type: "DecisionRecorded", approvalId: "apr_q", decisionId: `d-${id}`, kind: "approve", principal: { id, class: "person", roles: ["approver"] as string[] }, via: "web", final: false, ...more }) as const;
+    const entries = [entryOf(1, [{ type: "ApprovalOpened", record }]), entryOf(2, [signed("ann")]), entryOf(3, [{ type: "ApprovalReminded", approvalId: "apr_q", step: 0 }, signed("ben")])];
+    for (const entry of [entries[2]!, entries[0]!, entries[1]!]) await world.console.handleJournal(journalMessage(entry));
+    expect(await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf(record)))).toBe("SUCCESS");
+    const listed = async () => ((await world.call("GET", "/v1/approvals", { key: approver })).body["items"] as { pending: { record: { approvalId: string; chainDone?: number; signatures: { principalId: string }[] } } }[]).find(({ pending }) => pending.record.approvalId === "apr_q")?.pending.record;
+    expect(await listed()).toMatchObject({ chainDone: 1, signatures: [{ principalId: "ann" }, { principalId: "ben" }] });
+    await world.console.handleJournal(journalMessage(entryOf(4, [signed("cy", { policyVersion: "p-2" })])));
+    expect((await listed())?.signatures.map(({ principalId }) => principalId), "under another policy earlier ones are void").toEqual(["cy"]);
+    await world.console.handleJournal(journalMessage(entryOf(5, [{ type: "ApprovalAskedAgain", approvalId: "apr_q", toolDigest: "t2" }])));
+    expect((await listed())?.signatures, "of another tool all of them are void").toEqual([]);
+  });
+
+  it("says who signed after it was decided too, and counts no rejection", async () => {
+    const decided = async (approvalId: string, kind: "approve" | "reject") => {
+      const record = recordOf({ approvalId, approvers: { roles: [], quorum: 2, excludeRequester: false } });
+      const by = (id: string, more: object) => ({ type: "DecisionRecorded", approvalId, decisionId: `d-${approvalId}-${id}`, kind: "approve", principal: { id, class: "person", roles: ["approver"] as string[] }, via: "web", final: false, ...more }) as const;
+      const rev = kind === "approve" ? 1 : 4;
+      const entries = [entryOf(rev, [{ type: "ApprovalOpened", record }]), entryOf(rev + 1, [by("ann", {})]), entryOf(rev + 2, [by("ben", { kind, final: true })])];
+      for (const entry of entries) await world.console.handleJournal(journalMessage(entry));
+      await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf(record)));
+      const { body } = await world.call("GET", `/v1/approvals/${approvalId}`, { key: approver });
+      const { state, pending } = body as { state: string; pending: { record: { signatures: { principalId: string }[] } } };
+      return [state, pending.record.signatures.map(({ principalId }) => principalId)];
+    };
+    expect(await decided("apr_yes", "approve")).toEqual(["decided", ["ann", "ben"]]);
+    expect(await decided("apr_no", "reject")).toEqual(["decided", ["ann"]]);
+  });
+});
+
+describe("whose turn it is", () => {
+  it.each([["me", "ann"], ["nobody", null], [null, null], ["ben", "ben"]])("assigned to %j is sent as %j, as the list's filter reads the word", async (to, assignTo) => {
+    world.tasks.onSend = ({ type }) => { if (type === APPROVAL_TEND) world.sessions.outcome = { state: "ended", outcome: "completed" }; };
+    expect(await world.call("POST", "/v1/approvals/apr_1/assign", { key: approver, body: { to } })).toMatchObject({ status: 200 });
+    expect(JSON.parse(world.tasks.sent.find(({ type }) => type === APPROVAL_TEND)!.data)).toMatchObject({ approvalId: "apr_1", assignTo });
   });
 });

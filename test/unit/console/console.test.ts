@@ -4,10 +4,11 @@ import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { serializeEnvelope, type Envelope } from "../../../src/contracts/cloudevent.js";
 import { APPROVAL_PENDING } from "../../../src/contracts/decisions.js";
-import { DEAD_LETTERED, SESSION_CANCEL, SESSION_CLOSE, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, type DeadLetter } from "../../../src/contracts/messages.js";
+import { DEAD_LETTERED, SESSION_CANCEL, SESSION_CLOSE, SESSION_COMPACT, SESSION_DELETE, SESSION_NUDGE, SESSION_REDRIVE, SESSION_RELEASE, type DeadLetter } from "../../../src/contracts/messages.js";
 import type { SessionSummary } from "../../../src/contracts/journal.js";
 import { ensureDevKeys, loadSigner, loadTrust, type Signer, type Trust } from "../../../src/platform/keys.js";
-import { ACTOR, entryOf, journalMessage, messageOf, pendingOf, START_MS, startConsole, summaryOf, viewOf, type ConsoleWorld } from "../../support/console-fakes.js";
+import { letterReceiptIn } from "../../../src/platform/letter-box.js";
+import { ACTOR, entryOf, journalMessage, messageOf, pendingOf, recordOf, START_MS, startConsole, summaryOf, viewOf, type ConsoleWorld } from "../../support/console-fakes.js";
 
 let dir: string;
 let keys: { signer: Signer; trust: Trust };
@@ -79,7 +80,7 @@ describe("sessions", () => {
     const commands = world.tasks.sent.filter((e) => e.type === SESSION_CANCEL);
     expect(commands).toMatchObject([{ id: "k1", subject: "s-1", tenant: "default", data: '{"runId":"run_1","reason":"wrong order"}' }]);
     expect(JSON.parse(commands[0]!.principal!)).toMatchObject({ id: "otto", class: "person" });
-    expect(ids(await get("/v1/audit", admin), (r) => r["outcome"]).sort()).toEqual(["published", "requested"]);
+    expect(ids(await get("/v1/audit", admin), (r) => r["outcome"]).sort()).toEqual(["forbidden", "published", "requested", "session_not_found"]);
   });
 });
 
@@ -101,7 +102,7 @@ describe("an operator's orders to a session", () => {
     expect(await order("delete", admin)).toMatchObject({ status: 202 });
     for (const type of [SESSION_RELEASE, SESSION_CLOSE, SESSION_DELETE]) expect(sent(type)).toMatchObject([{ id: "k1", subject: "s-1", tenant: "default", data: '{"reason":"so it must be"}' }]);
     expect(ids(await get("/v1/audit", admin), (r) => `${String(r["action"])} ${String(r["outcome"])}`).sort()).toEqual(
-      ["close", "delete", "release"].flatMap((what) => [`session.${what} published`, `session.${what} requested`]));
+      [...["close", "delete", "release"].map((what) => `POST /v1/sessions/:id/${what} forbidden`), ...["close", "delete", "release"].flatMap((what) => [`session.${what} published`, `session.${what} requested`])]);
   });
 
   it("delete is refused for a session that works or is quarantined, release for one that is not; nothing is sent", async () => {
@@ -141,6 +142,18 @@ describe("retention", () => {
     await world.console.lookAround();
     expect(ids(await get("/v1/sessions?status=DELETED,IDLE"), (s) => s["sessionId"])).toEqual(["young"]);
   });
+
+  it("asks long journals of sessions at rest to be shortened, and says how far it has followed them", async () => {
+    const DAY_MS = 86_400_000;
+    for (const [id, about] of [
+      ["long", { rev: 1_600 }], ["short", { rev: 1_400 }], ["shortened", { rev: 3_000, journalFromRev: 2_000 }], ["busy", { rev: 1_600, status: "EXECUTING_TOOL" }], ["young", { rev: 1_600, createdAtMs: START_MS + 9 * DAY_MS }],
+    ] as const) await world.console.handleJournal(journalMessage(entryOf(1, [], `default_${id}`), { sessionId: id, status: "IDLE", createdAtMs: START_MS, updatedAtMs: START_MS, ...about }));
+    world.clock.ms = START_MS + 31 * DAY_MS;
+    await world.console.lookAround();
+    const asked = world.tasks.sent.filter((e) => e.type === SESSION_COMPACT);
+    expect(asked.map((e) => e.subject)).toEqual(["long"]);
+    expect(JSON.parse(asked[0]!.data)).toEqual({ projectedRev: 1, keepEntries: 1_000, olderThanMs: 30 * DAY_MS });
+  });
 });
 
 const original: Envelope = { specversion: "1.0", id: "evt-1", source: "/shop", type: "com.shop.order.placed", subject: "ord-1", tenant: "default", data: '{"total":9007199254740993}' };
@@ -158,6 +171,14 @@ describe("dead letters", () => {
     expect(ids(answer, (i) => { const { letter: l } = i as unknown as { letter: DeadLetter }; return `${l.kind} ${l.reason} ${l.payload.slice(0, 10)}`; }).sort()).toEqual(['event expired {"datacont', 'event forwarded_by_sidecar {"datacont', "unreadable not_json \u0001 not json"]);
     expect(ids(await get("/v1/dead-letters", viewer), (i) => (i as unknown as { letter: DeadLetter }).letter.kind)).toEqual(["event", "event"]);
     expect(ids(await get("/v1/dead-letters", world.key(["viewer"], { tenant: "other" })), (i) => i)).toEqual([]);
+  });
+
+  it("have a receipt for the app that keeps them, each time they come; what the sidecar forwarded nobody keeps", async () => {
+    world.receipts.down = true;
+    expect(await world.console.handleDeadLetter(messageOf(DEAD_LETTERED, letter()))).toBe("RETRY");
+    world.receipts.down = false;
+    for (const text of [messageOf(DEAD_LETTERED, letter()), messageOf(DEAD_LETTERED, letter()), serializeEnvelope(original)]) expect(await world.console.handleDeadLetter(text)).toBe("SUCCESS");
+    expect(world.receipts.sent.map((sent) => letterReceiptIn(serializeEnvelope(sent)))).toEqual([1, 2].map(() => ({ deadLetterId: "dl_1", app: letter().app })));
   });
 
   it("redrive sends the event as it was, as a command with an id of letter and number; repeating it has no second effect", async () => {
@@ -223,10 +244,10 @@ describe("dead letters", () => {
 
 describe("the look around", () => {
   const nudges = () => world.tasks.sent.filter((e) => e.type === SESSION_NUDGE).map((e) => e.id);
+  const lookAt = async (ms: number) => { world.clock.ms = START_MS + ms; await world.console.lookAround(); };
 
   it("nudges a session five seconds after it missed its due time, then ever more rarely, and stops when it moves", async () => {
     await world.console.handleJournal(journalMessage(entryOf(3, []), { nextDueAtMs: START_MS }));
-    const lookAt = async (ms: number) => { world.clock.ms = START_MS + ms; await world.console.lookAround(); };
     await lookAt(5_000);
     expect(nudges()).toEqual([]);
     await lookAt(6_000);
@@ -239,6 +260,22 @@ describe("the look around", () => {
     await world.console.handleJournal(journalMessage(entryOf(4, [])));
     await lookAt(10_000_000);
     expect(nudges()).toHaveLength(3);
+  });
+
+  it("nudges a session whose open question cannot be shown, until what is to be shown comes or it is closed", async () => {
+    const opened = (id: string) => ({ type: "ApprovalOpened" as const, record: recordOf({ approvalId: id, openedAtMs: START_MS }) });
+    await world.console.handleJournal(journalMessage(entryOf(1, [opened("apr_1"), opened("apr_2")])));
+    await lookAt(40_000);
+    expect(nudges()).toEqual([]);
+    await lookAt(41_000);
+    await lookAt(42_000);
+    expect(nudges()).toEqual([`nudge:${ACTOR}:1:1`]);
+    await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf(recordOf({ approvalId: "apr_1", openedAtMs: START_MS }))));
+    await lookAt(47_000);
+    expect(nudges()).toHaveLength(2);
+    await world.console.handleJournal(journalMessage(entryOf(2, [{ type: "ApprovalExpired", approvalId: "apr_2", action: "reject" }])));
+    await lookAt(10_000_000);
+    expect(nudges()).toHaveLength(2);
   });
 
   it("nudges a bounded number at one look", async () => {

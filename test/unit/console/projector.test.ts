@@ -1,4 +1,5 @@
 import fc from "fast-check";
+import { sql } from "kysely";
 import { describe, expect, it } from "vitest";
 import type { SessionView } from "../../../src/contracts/api.js";
 import { parseEnvelope } from "../../../src/contracts/cloudevent.js";
@@ -6,7 +7,8 @@ import { APPROVAL_PENDING } from "../../../src/contracts/decisions.js";
 import { JOURNAL_APPENDED, type JournalEntry, type SessionEvent } from "../../../src/contracts/journal.js";
 import { createIntake } from "../../../src/console/intake/intake.js";
 import { createProjector } from "../../../src/console/intake/projector.js";
-import { openReadModel, type ReadModel } from "../../../src/console/read-model/database.js";
+import type { ReadModel } from "../../../src/console/read-model/database.js";
+import { openReadModel } from "../../../src/console/read-model/open.js";
 import { createLogger } from "../../../src/platform/log.js";
 import { ACTOR, entryOf, FakePublisher, FakeSessions, journalMessage, messageOf, pendingOf, recordOf, START_MS, summaryOf } from "../../support/console-fakes.js";
 
@@ -24,7 +26,7 @@ function world() {
   const time = { ms: START_MS };
   const clock = { nowMs: () => time.ms };
   const projector = createProjector(db, sessions, { logger, clock, quietMs: QUIET_MS });
-  const intake = createIntake(db, projector, { tasks, logger, clock });
+  const intake = createIntake(db, projector, { tasks, receipts: tasks, logger, clock });
   return { db, sessions, tasks, projector, intake, time };
 }
 
@@ -32,7 +34,7 @@ async function tables(db: ReadModel) {
   return {
     sessions: await db.selectFrom("sessions").selectAll().orderBy("actor_id").execute(),
     approvals: await db.selectFrom("approvals").selectAll().orderBy("approval_id").execute(),
-    heads: await db.selectFrom("journal_heads").selectAll().orderBy("actor_id").execute(),
+    heads: await db.selectFrom("journal_heads").select(["actor_id", "head_rev", "max_rev"]).orderBy("actor_id").execute(),
   };
 }
 
@@ -198,5 +200,21 @@ describe("deliveries", () => {
     await db.destroy();
     expect(await intake.handleDeadLetter("x")).toBe("RETRY");
     expect(await intake.handleJournal(journalMessage(entryOf(1, []), summaryOf()))).toBe("RETRY");
+  });
+});
+
+describe("how far the lists are behind", () => {
+  it("counts from the oldest entry that the database did not take, until it takes one again", async () => {
+    const { db, projector, intake, time } = world();
+    await sql`create trigger held before insert on journal_heads begin select raise(abort, 'held back'); end`.execute(db);
+    expect(projector.heldSinceMs()).toBeUndefined();
+    for (const [index, entry] of HISTORY.slice(0, 2).entries()) {
+      time.ms = entry.atMs + 60_000 * (index + 1);
+      expect(await intake.handleJournal(journalMessage(entry))).toBe("RETRY");
+      expect(projector.heldSinceMs()).toBe(HISTORY[0]?.atMs);
+    }
+    await sql`drop trigger held`.execute(db);
+    expect(await intake.handleJournal(journalMessage(HISTORY[0]!))).toBe("SUCCESS");
+    expect(projector.heldSinceMs()).toBeUndefined();
   });
 });

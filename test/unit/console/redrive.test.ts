@@ -12,7 +12,7 @@ import { DEAD_LETTERED, SESSION_REDRIVE, type DeadLetter } from "../../../src/co
 import { Problem } from "../../../src/contracts/problems.js";
 import { TOOL_COMPLETED, TOOL_REQUESTED } from "../../../src/contracts/tools.js";
 import { fingerprintOf } from "../../../src/console/fingerprint.js";
-import { openReadModel } from "../../../src/console/read-model/database.js";
+import { openReadModel } from "../../../src/console/read-model/open.js";
 import { ensureDevKeys, loadSigner, loadTrust, type Signer, type Trust } from "../../../src/platform/keys.js";
 import { signDecision } from "../../../src/platform/signing.js";
 import { docket } from "../../support/cli-fakes.js";
@@ -199,6 +199,54 @@ describe("a bulk redrive", () => {
   });
 });
 
+describe("a bulk discard", () => {
+  const discard = (body: object, key = operator) => world.call("POST", "/v1/dead-letters/discard", { key, body });
+  it("counts first and changes nothing, then settles page by page what the filter names, each with its row and reason", async () => {
+    const ids: string[] = [];
+    for (let n = 0; n < 5; n += 1) ids.push(await dead());
+    const other = await dead({ reason: "expired", message: "too late" });
+    expect(await discard({ filter: { reason: "mailbox_full" }, dryRun: true })).toMatchObject({ status: 200, body: { dryRun: true, matched: 5, discarded: 5 } });
+    expect((await world.call("GET", "/v1/dead-letters?state=dead", { key: viewer })).body["items"]).toHaveLength(6);
+    expect((await world.call("GET", "/v1/audit", { key: admin })).body["items"]).toEqual([]);
+    const sums: unknown[] = [];
+    let cursor: unknown;
+    do {
+      const { body } = await discard({ reason: "shop was rebuilt", filter: { reason: "mailbox_full" }, limit: 2, ...(cursor === undefined ? {} : { cursor }) });
+      sums.push([body["matched"], body["discarded"]]);
+      cursor = body["nextCursor"];
+    } while (cursor !== undefined);
+    expect(sums).toEqual([[5, 2], [3, 2], [1, 1]]);
+    expect(world.tasks.sent).toEqual([]);
+    expect((await world.call("GET", `/v1/dead-letters/${other}`, { key: viewer })).body).toMatchObject({ state: "dead" });
+    const rows = ((await world.call("GET", "/v1/audit", { key: admin })).body["items"] as { action: string; target: string; outcome: string; principalId: string; reason: string }[]);
+    expect(rows.filter(({ outcome }) => outcome === "discarded").map((row) => `${row.action} ${row.target} ${row.principalId} ${row.reason}`).sort()).toEqual(ids.map((id) => `dead-letter.discard ${id} otto shop was rebuilt`).sort());
+  });
+
+  it("leaves alone what is settled, and another tenant's", async () => {
+    const settled = await dead();
+    await one(settled);
+    await dead({ tenant: "other" });
+    expect((await discard({ reason: "r", all: true })).body).toMatchObject({ matched: 0, discarded: 0 });
+    expect((await world.call("GET", `/v1/dead-letters/${settled}`, { key: viewer })).body).toMatchObject({ state: "redriven" });
+  });
+
+  it.each<[string, object, number]>([["without a filter", { reason: "r" }, 400], ["without a reason", { all: true }, 422], ["of a viewer", { reason: "r", all: true }, 403]])("%s is refused", async (name, body, status) => {
+    const id = await dead();
+    expect(await discard(body, name === "of a viewer" ? viewer : operator)).toMatchObject({ status });
+    expect((await world.call("GET", `/v1/dead-letters/${id}`, { key: viewer })).body).toMatchObject({ state: "dead" });
+  });
+
+  it("by the command: one, a dry run, and all that a filter names", async () => {
+    const cli = (args: string[]) => docket(args, { cwd: dir, env: { DOCKET_CONSOLE_URL: world.http.url, DOCKET_API_KEY: operator } });
+    const [first] = [await dead(), await dead(), await dead()];
+    expect((await cli(["dlq", "discard", "--reason", "r"])).code).toBe(2);
+    expect((await cli(["dlq", "discard", first, "--all", "--reason", "r"])).code).toBe(2);
+    expect(await cli(["dlq", "discard", first, "--reason", "r"])).toMatchObject({ code: 0, out: expect.stringContaining("discarded") as unknown });
+    expect(JSON.parse((await cli(["dlq", "discard", "--code", "mailbox_full", "--reason", "r", "--dry-run", "-o", "json"])).out)).toEqual({ dryRun: true, matched: 2, discarded: 2 });
+    expect(JSON.parse((await cli(["dlq", "discard", "--code", "mailbox_full", "--reason", "r", "-o", "json"])).out)).toEqual({ dryRun: false, matched: 2, discarded: 2 });
+  });
+});
+
 describe("a redrive that does not arrive", () => {
   const outcomes = new Map<string, string>();
   const look = async (afterMs: number): Promise<number> => { world.clock.ms += afterMs; await world.console.lookAround(); return world.tasks.sent.length; };
@@ -280,6 +328,12 @@ describe("groups", () => {
     const listed = await world.call("GET", `/v1/dead-letters?fingerprint=${String(all[0]!["fingerprint"])}`, { key: viewer });
     expect(listed.body["items"]).toHaveLength(3);
     expect(await world.call("GET", "/v1/dead-letters/groups?colour=red", { key: viewer })).toMatchObject({ status: 422 });
+  });
+
+  it("are the same for letters whose own ids have no digit", () => {
+    const of = (word: string): DeadLetter => ({ deadLetterId: `dl_${word}`, kind: "event", reason: "agent_unknown", message: `no agent takes event wanted-${word} of session ${word}`, topic: "t", app: "sessions", tries: 1, payload: "", payloadEncoding: "utf8", firstFailedAtMs: 1, lastFailedAtMs: 1, sessionId: word, envelope: { id: `wanted-${word}`, type: "x", subject: word } });
+    expect(fingerprintOf(of("invoice"))).toBe(fingerprintOf(of("refund-a1")));
+    expect(fingerprintOf({ ...of("invoice"), message: "no agent takes event wanted-invoice of this tenant" })).not.toBe(fingerprintOf(of("invoice")));
   });
 
   it("tell apart what has another reason, tool, or event type", () => {

@@ -58,6 +58,13 @@ describe("signing in", () => {
     expect((await signIn(world.key(["viewer"]), { origin: "https://evil.example" })).status).toBe(403);
   });
 
+  it("is throttled for each address behind a proxy that is counted, not for all who come through it", async () => {
+    await world.close();
+    world = await startConsole(keys, { webDir: join(dir, "web"), trustProxyHops: 1, signIn: { attempts: 1, lastsMs: 60_000, windowMs: 60_000 } });
+    const from = async (address: string): Promise<number> => (await signIn("dk_0000_0000000000000000", { origin: own(), "x-forwarded-for": address })).status;
+    expect([await from("203.0.113.1"), await from("203.0.113.1"), await from("203.0.113.2")]).toEqual([401, 429, 401]);
+  });
+
   it("is throttled after failures, and only failures count", async () => {
     const key = world.key(["viewer"]);
     for (let i = 0; i < 5; i += 1) expect((await signIn(key)).status).toBe(201);
@@ -102,6 +109,18 @@ describe("the pages", () => {
     expect(policy).not.toMatch(/unsafe|\*|https?:|data:/);
     expect(response.headers.get("cache-control")).toBe("no-cache");
   });
+  it.each(["GET", "HEAD"])("a one-time link is opened by whatever program it was sent to: %s that takes anything gets the page, one that takes no HTML is told so, and neither decides", async (method) => {
+    await world.console.handleApprovalPending(messageOf(APPROVAL_PENDING, pendingOf()));
+    for (const headers of [{ accept: "*/*" }, { accept: "text/*" }] as Record<string, string>[]) {
+      const response = await fetch(`${own()}/confirm`, { method, headers });
+      expect([response.status, response.headers.get("content-type"), await response.text()], JSON.stringify(headers)).toEqual([200, "text/html; charset=utf-8", method === "GET" ? PAGE : ""]);
+    }
+    const refused = await fetch(`${own()}/confirm`, { method, headers: { accept: "application/json" } });
+    expect([refused.status, refused.headers.get("content-type")]).toEqual([404, "application/problem+json; charset=utf-8"]);
+    if (method === "GET") expect(await refused.json()).toMatchObject({ code: "not_found", detail: expect.stringContaining("/confirm is a page for people") as string });
+    expect((await fetch(`${own()}/favicon.ico`, { method, headers: { accept: "*/*" } })).status, "what is no page is not there").toBe(404);
+    expect(world.decisions.sent).toEqual([]);
+  });
   it("assets are cached for ever, compressed, and missing ones are missing", async () => {
     const response = await fetch(`${own()}/assets/app-1a2b.js`, { headers: { "accept-encoding": "gzip" } });
     expect(await response.text()).toBe("export {};");
@@ -138,10 +157,20 @@ describe("the routes that the pages need", () => {
     expect(body["projection"]).toMatchObject({ journals: 1, gaps: 1, entriesMissing: 3, overdue: 0 });
   });
 
+  it("the system page says how far the lists are behind: from the commit of the newest entry to its place in them", async () => {
+    const lag = async (): Promise<unknown> => ((await world.call("GET", "/v1/system", { key: world.key(["viewer"]) })).body["projection"] as { lagMs: unknown }).lagMs;
+    expect(await lag()).toBeNull();
+    const entry = entryOf(1, []);
+    world.clock.ms = entry.atMs + 4_321;
+    await world.console.handleJournal(journalMessage(entry));
+    expect(await lag()).toBe(4_321);
+  });
+
   it("a call is judged as in production, digits kept, nothing recorded", async () => {
     const key = world.key(["admin"]);
     const judge = (args: string, tool = "refund") => world.call("POST", "/v1/policy/try", { key, body: { tool, args } });
     expect(await judge('{"amount": 50}')).toMatchObject({ status: 200, body: { verdict: "ask", rule: "money", args: '{"amount":50,"note":""}' } });
+    expect((await judge('{"amount": 50}')).body, "as when an approval is opened: the risk is high").toMatchObject({ risk: "high", allowSession: false });
     expect(await judge('{"amount": 9007199254740993}')).toMatchObject({ status: 200, body: { verdict: "deny", rule: "large", args: '{"amount":9007199254740993,"note":""}' } });
     expect(await judge('{"amount": "50"}')).toMatchObject({ status: 422, body: { code: "arguments_invalid" } });
     expect(await judge("{}", "refunt")).toMatchObject({ status: 404, body: { detail: expect.stringContaining("refund") as string } });

@@ -1,10 +1,13 @@
 /** The pages say all that the code has, and nothing that it does not have. */
 import { describe, expect, it } from "vitest";
+import { placesOf } from "../../../src/cli/completion/tree.js";
 import { EXIT } from "../../../src/cli/exit.js";
+import { buildProgram } from "../../../src/cli/program.js";
 import { CHANNELS } from "../../../src/contracts/channels.js";
 import { EscalationReason } from "../../../src/contracts/decisions.js";
 import { CallStatus, RunOutcome, SESSION_STATUSES } from "../../../src/contracts/journal.js";
 import { PROBLEMS } from "../../../src/contracts/problems.js";
+import { quietIo } from "../../support/cli-fakes.js";
 import { firstCells, read, rows, section, sources } from "./pages.js";
 
 const sorted = (words: Iterable<string>): string[] => [...new Set(words)].sort();
@@ -33,6 +36,31 @@ describe("docs/errors.md", () => {
     const codes = [...read("src/launcher/errors.ts").matchAll(/^ {2}\| "([A-Z_]+)"/gm)].map((match) => match[1] ?? "");
     expect(codes.length).toBeGreaterThan(5);
     expect(firstCells(section(text, "Codes of the launcher"))).toEqual(codes);
+  });
+});
+
+describe("docs/cli.md", () => {
+  const text = read("docs/cli.md");
+
+  it("has every command, and no other", () => {
+    const leaves = placesOf(buildProgram(quietIo("/"), () => async () => undefined)).filter(({ path, commands }) => path.length > 0 && path[0] !== "help" && commands.length === 0).map(({ path }) => path.filter((word) => word !== "help").join(" "));
+    // A cell names a group once: `session list`, `show ID`.
+    const named = text.split("\n").filter((line) => line.startsWith("| `")).map((line) => line.split("|")[1] ?? "").flatMap((cell) => {
+      const spans = [...cell.matchAll(/`([a-z][a-z-]*)(?: ([a-z][a-z-]*))?/g)].map(([, first = "", second]) => ({ first, second }));
+      const group = spans[0]?.first ?? "";
+      const grouped = leaves.some((leaf) => leaf.startsWith(`${group} `));
+      return spans.map(({ first, second }) => !grouped ? group : first === group ? `${group} ${second ?? ""}`.trim() : `${group} ${first}`);
+    });
+    expect(sorted(named)).toEqual(sorted(leaves.filter((leaf) => leaf.includes(" ") || !leaves.some((other) => other.startsWith(`${leaf} `)))));
+  });
+
+  it("has every exit code", () => {
+    expect(rows(section(text, "Exit codes")).map(([code]) => Number(code))).toEqual(Object.values(EXIT));
+  });
+
+  it("has every code that only the CLI has", () => {
+    const listed = [...section(text, "Roles and codes").split("Codes that only the CLI has")[1]?.replace(/\([^)]*\)/g, "").matchAll(/`(\w+)`/g) ?? []].map((match) => match[1] ?? "");
+    expect(sorted(listed)).toEqual(sorted(firstCells(section(read("docs/errors.md"), "Codes that only `docket` has"))));
   });
 });
 

@@ -7,6 +7,8 @@ import { MAX_OUTPUT_BYTES } from "../../../src/contracts/tools.js";
 import { DEFAULT_LIMITS } from "../../../src/session/host/agents.js";
 import { read, rows, section } from "./pages.js";
 
+/** What stands between code marks; a cell that is nothing else has lost them. */
+const marked = (text: string): string[] => (text.includes("`") ? [...text.matchAll(/`([^`]+)`/g)].flatMap(([, word]) => word ?? []) : [text].filter((word) => word !== ""));
 const listed = rows(section(read("docs/limits.md"), "Limits"));
 
 describe("docs/limits.md", () => {
@@ -21,6 +23,17 @@ describe("docs/limits.md", () => {
       expect(product?.replace("MAX_EVENT_BYTES", String(MAX_EVENT_BYTES)).replaceAll("_", "").split("*").reduce((result, factor) => result * Number(factor), 1), `${name} in ${file}`).toBe(value);
     }
     expect(listed.find(([limit]) => limit?.startsWith("events that wait"))?.[1]).toBe(String(DEFAULT_LIMITS.maxMailbox));
+  });
+
+  it("names for each limit tests that are there and speak of it, by its constant or by the code of the refusal", () => {
+    for (const [limit = "", , where = "", beyond = "", tests = ""] of listed) {
+      const words = marked(`${where} ${beyond}`).filter((word) => !word.includes("/")).map((word) => word.split(".").at(-1) ?? word);
+      expect(marked(tests), limit).not.toEqual([]);
+      for (const file of marked(tests)) {
+        const text = read(file);
+        expect(words.some((word) => new RegExp(`\\b${word}\\b`).test(text)), `${file} speaks of none of ${words.join(", ")}: ${limit}`).toBe(true);
+      }
+    }
   });
 
   it("the largest output of a tool, every character escaped, is a report that is taken", () => {

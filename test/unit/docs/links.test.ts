@@ -54,7 +54,7 @@ describe("the pages", () => {
 
   it("name scripts that package.json has", () => {
     const { scripts } = JSON.parse(read("package.json")) as { scripts: Record<string, string> };
-    const named = pages().flatMap(({ text }) => [...text.matchAll(/\bnpm run ([a-z][a-z:-]*)/g)].map((match) => match[1] ?? ""));
+    const named = pages().flatMap(({ text }) => [...text.matchAll(/\bnpm run ([a-z][a-z0-9:-]*)/g)].map((match) => match[1] ?? ""));
     expect(named).toContain("dev");
     expect(named.filter((name) => !Object.hasOwn(scripts, name))).toEqual([]);
   });

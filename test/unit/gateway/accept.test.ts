@@ -2,8 +2,9 @@
 import { request } from "node:http";
 import { connect } from "node:net";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
-import { parseEnvelope } from "../../../src/contracts/cloudevent.js";
+import { MAX_EVENT_BYTES, parseEnvelope } from "../../../src/contracts/cloudevent.js";
 import { actorIdOf, eventKeyOf, runIdOf } from "../../../src/contracts/ids.js";
+import { Problem } from "../../../src/contracts/problems.js";
 import { post, startTestGateway, type TestGateway } from "../../support/gateway-fakes.js";
 
 let gw: TestGateway;
@@ -46,6 +47,22 @@ describe("prompts", () => {
     expect(gw.publisher.published.map((one) => [one.tenant, JSON.parse(one.principal!) as unknown])).toEqual([
       ["acme", { id: "ann@example.com", class: "person", roles: ["operator"] }], ["umbra", { id: "bob", class: "machine", roles: [] }],
     ]);
+  });
+
+  it("publishes an event whose first try was stored and got no answer when its sender repeats it, so that the next one does not overtake it (I3)", async () => {
+    const transact = gw.store.transact.bind(gw.store);
+    gw.store.transact = async (operations) => {
+      gw.store.transact = transact;
+      await transact(operations);
+      throw new Problem("store_unavailable", "the answer was lost (test)");
+    };
+    const send = (text: string) => post(gw, "/v1/prompts", { text, sessionId: "ord-7" }, { "idempotency-key": text });
+    expect((await send("first")).status).toBe(503);
+    expect(gw.publisher.published).toEqual([]);
+    expect((await send("first")).status).toBe(202);
+    expect((await send("second")).status).toBe(202);
+    expect((await send("first")).status).toBe(202);
+    expect(gw.publisher.published.map(({ id }) => id)).toEqual(["first"]); // the second waits for the first one's receipt
   });
 
   it("keeps one answer when 50 copies arrive at once", async () => {
@@ -247,9 +264,9 @@ describe("rights, sizes, rates", () => {
   });
 
   it("refuses an event that only fits without its attributes", async () => {
-    const body = JSON.stringify(event({ data: "x".repeat(256 * 1024 - 130) }));
-    expect(Buffer.byteLength(body)).toBeLessThanOrEqual(256 * 1024);
-    expect((await post(gw, "/v1/events", body, structured)).status).toBe(413);
+    const body = JSON.stringify(event({ data: "x".repeat(MAX_EVENT_BYTES - 130) }));
+    expect(Buffer.byteLength(body)).toBeLessThanOrEqual(MAX_EVENT_BYTES);
+    expect(await post(gw, "/v1/events", body, structured)).toMatchObject({ status: 413, json: { code: "payload_too_large" } });
   });
 
   it("refuses compressed bodies", async () => {

@@ -2,7 +2,7 @@
 import { mkdtemp, stat, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { describe, expect, it } from "vitest";
+import { describe, expect, it, vi } from "vitest";
 import { createApiKey, createApiKeys, followApiKeyFile, parseApiKeys, readApiKeyFile, requireScope, writeApiKeyFile } from "../../../src/platform/apikeys.js";
 
 const make = () => createApiKey({ tenant: "acme", principalId: "ann", class: "person", roles: ["operator"], scopes: ["sessions:read"] });
@@ -49,12 +49,10 @@ describe("API keys", () => {
     const follow = followApiKeyFile(path, keys, { everyMs: 10, onError: (error) => errors.push(error) });
     keys.authenticate(`Bearer ${key}`);
     await writeFile(path, "broken");
-    await new Promise((resolve) => setTimeout(resolve, 60));
+    await vi.waitFor(() => { expect(errors.length).toBeGreaterThan(0); }, 5_000);
     keys.authenticate(`Bearer ${key}`);
-    expect(errors.length).toBeGreaterThan(0);
     await writeApiKeyFile(path, []);
-    await new Promise((resolve) => setTimeout(resolve, 60));
-    expect(() => keys.authenticate(`Bearer ${key}`)).toThrow();
+    await vi.waitFor(() => { expect(() => keys.authenticate(`Bearer ${key}`)).toThrow(); }, 5_000);
     follow.stop();
   });
 });

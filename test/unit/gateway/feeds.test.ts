@@ -1,4 +1,5 @@
 /** What wakes streams and what reads cost (F1, F2), by hand-driven promises. */
+import { setImmediate as yieldToOthers } from "node:timers/promises";
 import { describe, expect, it } from "vitest";
 import type { JournalPage } from "../../../src/contracts/api.js";
 import { Feeds } from "../../../src/gateway/out/feeds.js";
@@ -51,7 +52,7 @@ describe("feeds", () => {
     await alarm.wait();
     let woken = false;
     const second = alarm.wait().then(() => { woken = true; });
-    await new Promise((resolve) => setTimeout(resolve, 10));
+    await yieldToOthers(); // whoever could be woken by now is
     expect(woken).toBe(false);
     alarm.ring();
     await second;

@@ -1,5 +1,5 @@
 /** Receipts drop rows; what has none is published again; nothing on a channel can stop the gateway. */
-import { afterEach, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { serializeEnvelope } from "../../../src/contracts/cloudevent.js";
 import { actorIdOf } from "../../../src/contracts/ids.js";
 import { EVENT_ACCEPTED, RUN_ENDED } from "../../../src/contracts/messages.js";
@@ -115,19 +115,17 @@ describe("sweep", () => {
     clock.advance(10_000);
     gw = await startTestGateway({ store, clock, config: { sweep: { everyMs: 10 } } });
     gw.gateway.start();
-    for (let n = 0; n < 100 && gw.publisher.published.length === 0; n += 1) await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(gw.publisher.published).toHaveLength(1);
+    await vi.waitFor(() => { expect(gw.publisher.published).toHaveLength(1); }, 5_000);
   });
 
   it("is survived by a store that is down", async () => {
     await prompt();
     gw.store.down = true;
     gw.gateway.start();
-    await new Promise((resolve) => setTimeout(resolve, 80));
+    await vi.waitFor(() => { expect(gw.store.refused).toBeGreaterThan(0); }, 5_000);
     gw.store.down = false;
     gw.clock.advance(10_000);
-    for (let n = 0; n < 100 && gw.publisher.published.length < 2; n += 1) await new Promise((resolve) => setTimeout(resolve, 10));
-    expect(gw.publisher.published).toHaveLength(2);
+    await vi.waitFor(() => { expect(gw.publisher.published).toHaveLength(2); }, 5_000);
   });
 
   it("asks the session before a later publication, and drops a row whose receipt was lost", async () => {

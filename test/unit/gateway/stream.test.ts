@@ -101,7 +101,7 @@ describe("reading on", () => {
     for (let n = 1; n <= 5; n += 1) gw.sessions.append("acme", SESSION, note(n));
     gw.sessions.journals.set(ACTOR, gw.sessions.journals.get(ACTOR)!.slice(3));
     const { messages } = await readStream(url(), { key: gw.keys.all, cutWhen: (all) => all.length === 3 });
-    expect(messages[0]).toEqual({ event: "gap", id: undefined, data: { fromRev: 1, toRev: 3 } });
+    expect(messages[0]).toEqual({ event: "gap", id: undefined, data: { code: "journal_compacted", fromRev: 1, toRev: 3, readableFromRev: 4 } });
     expect(journalIds(messages)).toEqual([4, 5]);
   });
 

@@ -112,6 +112,19 @@ describe("GitHub", () => {
     for (let n = 0; n < 3; n += 1) statuses.push((await github("x", { "x-hub-signature-256": "sha256=0" })).status);
     expect(statuses).toEqual([401, 401, 429]);
   });
+
+  it("tells addresses behind a proxy apart once that is counted, believes nothing before it, and nothing that a client wrote", async () => {
+    const from = async (...forwarded: string[]): Promise<number[]> => {
+      const statuses = [];
+      for (const address of forwarded) statuses.push((await github("x", { "x-hub-signature-256": "sha256=0", "x-forwarded-for": address })).status);
+      return statuses;
+    };
+    for (const [trustProxyHops, statuses] of [[0, [401, 429, 429]], [1, [401, 401, 429]]] as const) {
+      await gw.close();
+      gw = await startTestGateway({ config: { trustProxyHops, rateLimit: { perAddress: 1, perPrincipal: 10 } } });
+      expect(await from("203.0.113.1", "203.0.113.2", "203.0.113.9, 203.0.113.2")).toEqual(statuses);
+    }
+  });
 });
 
 describe("Stripe", () => {
@@ -129,6 +142,7 @@ describe("Stripe", () => {
     const { store, clock } = gw;
     await gw.close();
     gw = await startTestGateway({ store, clock });
+    await gw.gateway.adopt(); // as at every start
     expect((await stripe(body)).status).toBe(202);
     expect(gw.publisher.published).toEqual([]);
   });

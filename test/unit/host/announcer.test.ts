@@ -2,9 +2,10 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { JOURNAL_APPENDED, JournalBatch } from "../../../src/contracts/journal.js";
 import { LIVE_ADVANCED, LiveAdvanced } from "../../../src/contracts/messages.js";
+import { systemClock } from "../../../src/platform/clock.js";
 import { createLogger } from "../../../src/platform/log.js";
-import { Announcer } from "../../../src/session/host/announcer.js";
-import { ACTOR, decisionOn, fakeTime, pass, prompt, quiet, until, World, type Host } from "./support.js";
+import { Announcer, MAX_QUEUED } from "../../../src/session/host/announcer.js";
+import { ACTOR, AT_ONCE, decisionOn, fakeTime, pass, prompt, quiet, until, World, type Host } from "./support.js";
 
 let world: World;
 let host: Host;
@@ -41,15 +42,59 @@ describe("announcements", () => {
     expect(told()).toEqual(Array.from({ length: rev }, (_, index) => index + 1));
   });
 
-  it("are made for whoever speaks again as soon as the last word is out", async () => {
+  /** An announcer beside the host's, and something to say. */
+  async function onItsOwn() {
     await host.take("tasks", prompt("a"));
     await quiet(20);
     const { state } = world;
     const [entry] = world.store.journalOf(ACTOR);
-    const announcer = new Announcer({ bus: world.bus, logger: createLogger("test", "silent") });
+    const announcer = new Announcer({ bus: world.bus, clock: systemClock, logger: createLogger("test", "silent"), pace: AT_ONCE });
+    return { announcer, state, entry };
+  }
+
+  it("are made for whoever speaks again as soon as the last word is out", async () => {
+    const { announcer, state, entry } = await onItsOwn();
     const before = told().length;
     for (let n = 0; n < 3; n += 1) await announcer.announce(state, entry!);
     expect(told().length).toBe(before + 3);
+  });
+
+  it("beyond ten thousand that wait for the broker: the oldest is dropped, and whoever waited for it goes on", async () => {
+    const { announcer, state, entry } = await onItsOwn();
+    const before = told().length;
+    const release = slow("journal");
+    const said: number[] = [];
+    const all = Array.from({ length: MAX_QUEUED + 2 }, async (_, n) => { await announcer.announce(state, { ...entry!, rev: 1_000 + n }); said.push(n); });
+    await quiet(20);
+    expect(said, "the first is under way, the second was dropped").toEqual([1]);
+    release();
+    await Promise.all(all);
+    expect(told().slice(before)).toEqual([1_000, ...Array.from({ length: MAX_QUEUED }, (_, n) => 1_002 + n)]);
+  });
+
+  it("of a busy host go out together, one publish in each pause; the last ones before it stops", async () => {
+    await host.take("tasks", prompt("a"));
+    await quiet(20);
+    const { state } = world;
+    const [entry] = world.store.journalOf(ACTOR);
+    const announcer = new Announcer({ bus: world.bus, clock: systemClock, logger: createLogger("test", "silent"), pace: { journal: 40, live: 10 } });
+    const quietly = batches().length;
+    for (let n = 0; n < 20; n += 1) await announcer.announce(state, entry!);
+    expect(batches().length, "who is not busy speaks at once").toBe(quietly + 20);
+    const before = batches().length;
+    const hintsBefore = hints().length;
+    void announcer.announce(state, entry!);
+    await quiet(20);
+    expect(batches().length).toBe(before + 1);
+    for (let n = 0; n < 5; n += 1) void announcer.announce(state, entry!);
+    await pass(10);
+    expect(hints().length).toBe(hintsBefore + 6);
+    expect(batches().length).toBe(before + 1);
+    await pass(30);
+    expect(batches().slice(before).map((batch) => batch.length)).toEqual([1, 5]);
+    void announcer.announce(state, entry!);
+    await announcer.said();
+    expect(batches().slice(before).map((batch) => batch.length)).toEqual([1, 5, 1]);
   });
 
   it("carry the entries to streams, in order", async () => {

@@ -2,6 +2,11 @@
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SESSION_CLOSE, SESSION_RELEASE } from "../../../src/contracts/messages.js";
 import { assemble, partsOf } from "../../../src/session/core/parts.js";
+import type { JournalEntry, SessionEvent } from "../../../src/contracts/journal.js";
+import { entryDigest } from "../../../src/session/core/digest.js";
+import { evolveAll } from "../../../src/session/core/evolve.js";
+import { NEW_SESSION, type SessionState } from "../../../src/session/core/state.js";
+import { CHECKED_ENTRIES, examine, MAX_REBUILT } from "../../../src/session/host/checkup.js";
 import { ACTOR, command, fakeTime, pass, prompt, quiet, resultOf, until, World, type Host } from "./support.js";
 
 let world: World;
@@ -35,6 +40,16 @@ describe("a sound session", () => {
     expect(world.store.calls).toEqual(["load"]);
     expect(world.events("SessionRepaired")).toEqual([]);
     world.checkFold();
+  });
+
+  it.each([["behind the last eight entries is not looked at", 0, undefined], ["within them is found", 1, "journal_gap"]] as const)("a gap %s", async (_, nearer, reason) => {
+    await lived(6);
+    const { rev } = world.state;
+    world.store.damageEntry(ACTOR, rev - CHECKED_ENTRIES + nearer);
+    const read = vi.spyOn(world.store, "readEntries");
+    await world.host("host-2").service.tick(ACTOR);
+    expect(read.mock.calls[0]).toEqual([ACTOR, rev - CHECKED_ENTRIES + 1, rev + 1]);
+    expect(world.state.quarantine?.reason).toBe(reason);
   });
 
   it("is not taken for a damaged one while another host commits between the two reads", async () => {
@@ -108,6 +123,19 @@ describe("a journal that is not whole", () => {
     expect(world.state).toMatchObject({ rev: now.rev + 1, quarantine: { reason: "journal_digest" } });
   });
 
+  it("is not let go by a release that was meant for its first damage", async () => {
+    await lived(3);
+    const release = command(SESSION_RELEASE, "release", { reason: "looked at" });
+    for (const name of ["host-2", "host-3"]) {
+      world.store.damageEntry(ACTOR, world.state.rev, (entry) => ({ ...entry, digest: "0".repeat(64) }));
+      await world.host(name).take("tasks", prompt(name));
+      expect(world.state.quarantine).toBeDefined();
+      expect(await world.host(`${name}-again`).take("tasks", release)).toBe("SUCCESS");
+    }
+    expect(world.events("SessionReleased")).toHaveLength(1);
+    expect(world.state.quarantine).toBeDefined();
+  });
+
   it("can be closed without a release", async () => {
     await lived(1);
     world.store.damageEntry(ACTOR, world.state.rev);
@@ -157,5 +185,24 @@ describe("a state that nothing would move any more", () => {
     await quiet();
     expect(world.bus.ended.map(({ outcome, code }) => [outcome, code])).toContainEqual(["failed", "event_lost"]);
     expect(world.bus.letters).toMatchObject([{ reason: "event_lost" }]);
+  });
+});
+
+describe("a repair", () => {
+  const entries: JournalEntry[] = [];
+  const states: SessionState[] = [NEW_SESSION];
+
+  it.each([["folds a journal of so many entries", 0], ["gives up beyond: quarantine", 1]])("%s", async (_, more) => {
+    for (let rev = states.length; rev <= MAX_REBUILT + more; rev += 1) {
+      const before = states[rev - 1]!;
+      const events: SessionEvent[] = rev === 1 ? [{ type: "SessionOpened", tenant: "default", sessionId: "s", actorId: ACTOR, agent: "echo", agentVersion: "1" }] : [{ type: "CancelRequested", key: String(rev), runId: "r", reason: "x" }];
+      const entry: JournalEntry = { v: 1, actorId: ACTOR, rev, commitId: String(rev), atMs: rev, command: "c", host: "h", events, digest: entryDigest(before.status === "NEW" ? "" : before.journalDigest, events) };
+      entries.push(entry);
+      states.push(evolveAll(before, events, entry));
+    }
+    const last = states[MAX_REBUILT + more]!;
+    const journal = { entries: (fromRev: number, toRev: number) => Promise.resolve(entries.slice(fromRev - 1, toRev)), checkpoint: () => Promise.resolve(undefined) };
+    const findings = await examine({ ...last, journalDigest: "0".repeat(64) } as SessionState, journal);
+    expect(findings).toMatchObject(more === 0 ? { state: last, found: [{ what: "document_stale" }] } : { found: [], quarantine: { reason: "journal_digest" } });
   });
 });

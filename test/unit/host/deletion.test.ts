@@ -63,6 +63,21 @@ describe("a session that is deleted", () => {
     expect([world.modelCalls, world.state.status]).toEqual([calls, "DELETED"]);
   });
 
+  it.each([["the same host", 0], ["another", 1]])("is not deleted again by the same order, which comes once more to %s when a new event has opened it", async (_where, other) => {
+    await lived();
+    await remove("d1");
+    await host.take("tasks", prompt("new", "again"));
+    await pass(1_000);
+    await host.service.tick(ACTOR);
+    await pass(5_000);
+    const { rev } = world.state;
+    const at = other === 0 ? host : world.host("host-2");
+    expect(await at.take("tasks", command(SESSION_DELETE, "d1", { reason: "asked for" }))).toBe("SUCCESS");
+    expect(world.state).toMatchObject({ status: "IDLE", rev });
+    await remove("d2");
+    expect(world.state.status).toBe("DELETED");
+  });
+
   it("is opened anew by a new event, behind its tombstone, without memory; what was before is erased all the same", async () => {
     const last = await lived();
     const before = world.state.guard.generation;

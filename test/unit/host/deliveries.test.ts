@@ -261,7 +261,7 @@ describe("tools and people", () => {
     await askedForRefund();
     const [pending] = world.bus.pending;
     await host.take("approvalsResolved", decisionOn(pending!, "d1", { kind: "modify", args: '{"order":7}' }));
-    expect(await host.service.reads.decision(ACTOR, "d1")).toMatchObject({ known: true, verdict: "arguments_invalid" });
+    expect(await host.service.reads.decision(ACTOR, "d1"), "with the place and what was expected there").toMatchObject({ known: true, verdict: "arguments_invalid", message: expect.stringMatching(/\/order: got 7 \(a number\), expected: it must be string/) as string });
     await host.take("approvalsResolved", decisionOn(pending!, "d2", { kind: "modify", args: '{"order":"B2"}' }));
     expect(await host.service.reads.decision(ACTOR, "d2")).toMatchObject({ known: true, verdict: "modified" });
     await until("the request is out", () => world.bus.requests.length === 1);

@@ -3,6 +3,8 @@ import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { JOURNAL_APPENDED, JournalBatch } from "../../../src/contracts/journal.js";
 import { SESSION_NUDGE } from "../../../src/contracts/messages.js";
 import { createLogger } from "../../../src/platform/log.js";
+import { guardIsOver } from "../../../src/session/core/rest.js";
+import { NEW_SESSION, type SessionState } from "../../../src/session/core/state.js";
 import { guardOf, Guards } from "../../../src/session/host/guard.js";
 import { ACTOR, command, decisionOn, FakeReminders, fakeTime, pass, prompt, quiet, REMOVED_BY_THEN_MS, until, World, type Host } from "./support.js";
 
@@ -17,7 +19,13 @@ afterEach(() => { vi.useRealTimers(); });
 describe("guards", () => {
   let reminders: FakeReminders;
   let guards: Guards;
-  beforeEach(() => { reminders = new FakeReminders(); guards = new Guards(reminders, logger); });
+  /** What the store says of a guard that was registered late. */
+  let isOver: (actorId: string, generation: number) => Promise<boolean>;
+  beforeEach(() => {
+    reminders = new FakeReminders();
+    isOver = () => Promise.resolve(false);
+    guards = new Guards(reminders, logger, (actorId, generation) => isOver(actorId, generation));
+  });
 
   /** Whether a promise has resolved by now. */
   async function isDone(promise: Promise<unknown>): Promise<boolean> {
@@ -71,6 +79,48 @@ describe("guards", () => {
     expect(reminders.names).toEqual(["guard-4"]);
   });
 
+  // A host that stood still beside a scheduler that was away: chaos, seed 2412, `freeze:host`. The reminder was due an hour later.
+  it.each([
+    ["that another host has released meanwhile is removed", () => Promise.resolve(true), []],
+    ["that a commit relies on stays", () => Promise.resolve(false), ["guard-3"]],
+    ["of which the store says nothing is left to its next tick", () => Promise.reject(new Error("the store is away")), ["guard-3"]],
+  ])("registered late, one %s", async (_what, answer, left) => {
+    isOver = answer;
+    reminders.failing = true;
+    void guards.arm(ACTOR, { ...PLAN, dueMs: 3_600_000 });
+    await pass(3_000);
+    reminders.failing = false;
+    // In small steps: the scheduler answers at once.
+    for (let step = 0; step < 15 && reminders.names.length === 0; step += 1) await pass(100);
+    expect(reminders.names).toEqual(["guard-3"]);
+    await pass(REMOVED_BY_THEN_MS);
+    expect(reminders.names).toEqual(left);
+  });
+
+  it("that were registered by a host which then stood still, and were released by another one, are removed", async () => {
+    isOver = (actorId, generation) => Promise.resolve(actorId === ACTOR && generation === 3);
+    let answer = (): void => undefined;
+    reminders.set = async (actorId, name, options) => {
+      await new Promise<void>((resolve) => { answer = resolve; });
+      reminders.registered.set(`${actorId}/${name}`, { actorId, name, ...options });
+    };
+    void guards.arm(ACTOR, PLAN);
+    await quiet();
+    vi.setSystemTime(Date.now() + 26_000); // its timers have not run meanwhile
+    answer();
+    await quiet();
+    await pass(REMOVED_BY_THEN_MS);
+    expect(reminders.names).toEqual([]);
+  });
+
+  it("registered in time cost no look into the store", async () => {
+    let looks = 0;
+    isOver = () => { looks += 1; return Promise.resolve(true); };
+    await guards.arm(ACTOR, PLAN);
+    await pass(REMOVED_BY_THEN_MS);
+    expect([looks, reminders.names]).toEqual([0, ["guard-3"]]);
+  });
+
   it("released while they are being registered do not stay", async () => {
     const answers: (() => void)[] = [];
     reminders.set = async (actorId, name, options) => {
@@ -113,11 +163,68 @@ describe("guards", () => {
     await guards.arm(ACTOR, PLAN);
     for (let tick = 0; tick < 5; tick += 1) {
       guards.release(ACTOR, 3);
-      await pass(REMOVED_BY_THEN_MS - 1);
+      await pass(2_000);
       expect(reminders.names).toEqual(["guard-3"]);
     }
-    await pass(1);
+    await pass(REMOVED_BY_THEN_MS - 2_000);
     expect(reminders.history).toEqual(["set guard-3", "remove guard-3"]);
+  });
+
+  it("are not removed by a host that has just stood still: it waits for the ticks that it missed", async () => {
+    await guards.arm(ACTOR, PLAN);
+    guards.release(ACTOR, 3);
+    vi.setSystemTime(Date.now() + 26_000); // its timers have not run meanwhile
+    await pass(REMOVED_BY_THEN_MS);
+    guards.release(ACTOR, 3); // a tick that was missed
+    await pass(2_000);
+    expect(reminders.names).toEqual(["guard-3"]);
+    await pass(REMOVED_BY_THEN_MS - 2_000);
+    expect(reminders.history).toEqual(["set guard-3", "remove guard-3"]);
+  });
+
+  it("are due at whole seconds, and removed half a second after one, whenever they were found released", async () => {
+    const removedAtMs: number[] = [];
+    reminders.remove = () => { removedAtMs.push(Date.now() % 1000); return Promise.resolve(); };
+    for (let n = 0; n < 20; n += 1) {
+      await guards.arm(ACTOR, { generation: n, dueMs: 4_001 + 37 * n, periodMs: 5_000 });
+      guards.release(ACTOR, n);
+      await pass(REMOVED_BY_THEN_MS + 37);
+    }
+    expect([...reminders.registered.values()].map(({ dueMs }) => dueMs % 1000)).toEqual(Array.from({ length: 20 }, () => 0));
+    expect(removedAtMs).toEqual(Array.from({ length: 20 }, () => 500));
+  });
+
+  it("are never removed twice at once, however often they are found released while a removal gets no answer", async () => {
+    const answers: ((error?: Error) => void)[] = [];
+    reminders.remove = (_actorId, name) => {
+      reminders.history.push(`remove ${name}`);
+      return new Promise((resolve, reject) => { answers.push((error) => { if (error === undefined) resolve(); else reject(error); }); });
+    };
+    for (let tick = 0; tick < 12; tick += 1) {
+      guards.release(ACTOR, 3);
+      await pass(5_000);
+    }
+    expect(reminders.history).toEqual(["remove guard-3"]);
+    answers[0]!(new Error("the scheduler is back and knows nothing of it"));
+    await pass(10_000);
+    expect(reminders.history).toEqual(["remove guard-3", "remove guard-3"]);
+    answers[1]!();
+    await pass(60_000);
+    expect(reminders.history).toHaveLength(2);
+  });
+
+  it("are removed a few at a time, so that a scheduler that hangs does not take all connections", async () => {
+    const answers: (() => void)[] = [];
+    const asked = new Set<string>();
+    reminders.remove = (actorId) => new Promise((resolve) => { asked.add(actorId); answers.push(resolve); });
+    for (let n = 0; n < 40; n += 1) guards.release(`actor-${String(n)}`, 1);
+    await pass(30_000);
+    expect(asked.size).toBe(16);
+    while (asked.size < 40) {
+      for (const answer of answers.splice(0)) answer();
+      await pass(5_000);
+    }
+    expect(asked.size).toBe(40);
   });
 
   it("are not removed where the same generation was armed again meanwhile", async () => {
@@ -141,6 +248,21 @@ describe("guards", () => {
     expect(reminders.registered.size).toBe(21);
     await guards.arm("later", PLAN);
     expect(reminders.registered.size).toBe(22);
+  });
+
+  it("wait for nobody while the scheduler stays away, also where nothing was wanted in between", async () => {
+    reminders.failing = true;
+    const first = guards.arm("first", PLAN);
+    await pass(1_000);
+    await first;
+    guards.forget("first", PLAN.generation);
+    await pass(5_000);
+    expect(await isDone(guards.arm("second", PLAN))).toBe(true);
+    reminders.failing = false;
+    await pass(1_000);
+    expect(reminders.registered.size).toBe(1);
+    reminders.failing = true;
+    expect(await isDone(guards.arm("third", PLAN))).toBe(false);
   });
 
   it.each(["", "{", "null", "7", '"guard"', '{"purpose":"other","generation":1}', '{"purpose":"guard"}', '{"purpose":"guard","generation":"1"}', '{"purpose":"guard","generation":1.5}'])("know that %j is not theirs", (data) => {
@@ -348,4 +470,16 @@ describe("a session's guard", () => {
     world.hand.last.answer();
     await until("both runs end", () => world.events("RunEnded").length === 2);
   });
+});
+
+describe("a generation", () => {
+  const session = (generation: number, armed: boolean): SessionState => ({ ...NEW_SESSION, status: "IDLE", guard: { generation, armed, periodMs: 5_000 } }) as unknown as SessionState;
+
+  it.each<[string, SessionState, boolean]>([
+    ["that no commit has used yet is not over", session(2, false), false],
+    ["that is armed is not over", session(3, true), false],
+    ["that was released is over", session(3, false), true],
+    ["that another one followed is over", session(4, true), true],
+    ["of a session that there is not yet is not over", NEW_SESSION, false],
+  ])("%s", (_what, state, over) => { expect(guardIsOver(state, 3)).toBe(over); });
 });

@@ -36,6 +36,13 @@ describe("a delivery", () => {
     expect(await deliver({ there: gone })).toEqual(["there", "here"]);
   });
 
+  it("goes to the other place where the first is of an older build than what is stored of the session", async () => {
+    const older = (): Promise<Answer> => Promise.resolve({ ok: false, code: "newer_version", message: "" });
+    expect(await deliver({ there: older })).toEqual(["there", "here"]);
+    expect(await deliver({ livesHere: true, here: older })).toEqual(["here", "there"]);
+    await expect(deliver({ here: older, there: older })).rejects.toMatchObject({ code: "actor_unavailable", message: expect.stringContaining("newer_version") as string });
+  });
+
   it("that is a nudge is handled by whoever gets it, since the session's host may be gone", async () => {
     expect(await deliver({ type: SESSION_NUDGE, there: gone })).toEqual(["here"]);
   });

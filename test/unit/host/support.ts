@@ -13,7 +13,7 @@ import { actorIdOf, argsDigest, eventKeyOf } from "../../../src/contracts/ids.js
 import { JOURNAL_APPENDED, JournalBatch, type SessionEvent } from "../../../src/contracts/journal.js";
 import { DEAD_LETTERED, DeadLetter, EVENT_ACCEPTED, EventAccepted, LIVE_ADVANCED, LIVE_DELTA, LiveAdvanced, LiveDelta, PROMPT_RECEIVED, RUN_ENDED, RunEndedMessage, type DeliveryStatus } from "../../../src/contracts/messages.js";
 import { Problem } from "../../../src/contracts/problems.js";
-import { TOOL_CLAIMED, TOOL_COMPLETED, TOOL_REQUESTED, ToolManifest, ToolRequest, type ToolResult } from "../../../src/contracts/tools.js";
+import { TOOL_CLAIMED, TOOL_COMPLETED, TOOL_REQUESTED, ToolManifest, ToolRequest, type ToolResult, WORKSPACE_RELEASED, WorkspaceReleased } from "../../../src/contracts/tools.js";
 import { ModelError, type Model, type ModelAnswer, type ModelRequest } from "../../../src/model/model.js";
 import { createModels } from "../../../src/model/registry.js";
 import { parseScript } from "../../../src/model/script.js";
@@ -22,6 +22,7 @@ import { createLogger } from "../../../src/platform/log.js";
 import { evolveAll } from "../../../src/session/core/evolve.js";
 import { compilePolicy } from "../../../src/session/core/policy/compile.js";
 import { NEW_SESSION, type OpenSession, type SessionState } from "../../../src/session/core/state.js";
+import type { Pace } from "../../../src/session/host/announcer.js";
 import { actorMethods } from "../../../src/session/host/actor-methods.js";
 import type { Catalog } from "../../../src/session/host/agents.js";
 import { Deliveries, type SessionChannel, type Target } from "../../../src/session/host/deliveries.js";
@@ -32,9 +33,11 @@ import { SessionService } from "../../../src/session/host/service.js";
 import { MemorySessionStore } from "../../support/memory-session-store.js";
 
 /** Reminders are removed a while after their last tick (guard.ts). */
-export const REMOVED_BY_THEN_MS = 2_000;
+export const REMOVED_BY_THEN_MS = 3_000;
 export const ANNA: Principal = { id: "anna", class: "person", roles: ["approver"] };
 export const ACTOR_KEY = "only-session-hosts-know";
+/** Announcements without pauses. */
+export const AT_ONCE: Pace = { journal: 0, live: 0 };
 export const SESSION = "order-1";
 export const ACTOR = actorIdOf("default", SESSION);
 export const TARGET: Target = { tenant: "default", sessionId: SESSION, actorId: ACTOR };
@@ -66,7 +69,7 @@ export async function until(what: string, holds: () => boolean): Promise<void> {
 }
 
 const SCHEMAS: Readonly<Record<string, z.ZodType>> = {
-  [TOOL_REQUESTED]: ToolRequest, [APPROVAL_PENDING]: PendingApproval, [RUN_ENDED]: RunEndedMessage, [DEAD_LETTERED]: DeadLetter,
+  [TOOL_REQUESTED]: ToolRequest, [WORKSPACE_RELEASED]: WorkspaceReleased, [APPROVAL_PENDING]: PendingApproval, [RUN_ENDED]: RunEndedMessage, [DEAD_LETTERED]: DeadLetter,
   [EVENT_ACCEPTED]: EventAccepted, [JOURNAL_APPENDED]: JournalBatch, [LIVE_DELTA]: LiveDelta, [LIVE_ADVANCED]: LiveAdvanced,
 };
 
@@ -99,12 +102,12 @@ export class FakeBus implements Bus {
 
 /** A scheduler that remembers; `failing` refuses, `hanging` never answers. */
 export class FakeReminders implements Reminders {
-  readonly registered = new Map<string, { actorId: string; name: string; dueMs: number; periodMs: number; data: string }>();
+  readonly registered = new Map<string, { actorId: string; name: string; dueMs: number; periodMs?: number; data: string }>();
   readonly history: string[] = [];
   failing = false;
   hanging = false;
 
-  async set(actorId: string, name: string, options: { dueMs: number; periodMs: number; data: string }): Promise<void> {
+  async set(actorId: string, name: string, options: { dueMs: number; periodMs?: number; data: string }): Promise<void> {
     this.history.push(`set ${name}`);
     await this.#answer();
     this.registered.set(`${actorId}/${name}`, { actorId, name, ...options });
@@ -214,7 +217,7 @@ export class World {
       host: name, store, bus, reminders, heartbeats: { isAlive: (host) => Promise.resolve(!this.dead.has(host)) },
       grantSigner: { sign: (claims) => Promise.resolve(signed(claims)) }, decisions: verifier(), results: verifier(), catalog,
       resolveModel: (full) => (full.startsWith("hand:") ? { model: counted(hand), name: "any" } : { ...models.resolve(full), model: counted(models.resolve(full).model) }),
-      clock: systemClock, random: () => 0.5, logger: createLogger("test", "silent"),
+      clock: systemClock, random: () => 0.5, logger: createLogger("test", "silent"), pace: AT_ONCE,
     });
     const refusals = new Refusals({ store, bus, deadLetters: service.deadLetters, clock: systemClock });
     const deliveries = new Deliveries(service, refusals);
@@ -286,7 +289,7 @@ export function decisionOn(pending: PendingApproval, decisionId: string, about: 
   const { tenant, sessionId, actorId, record } = pending;
   const decision = jws ?? signed({
     iss: "docket/console", aud: "docket/sessions", sub: actorId, jti: decisionId, approvalId: record.approvalId, version: record.version, argsDigest: record.argsDigest,
-    kind: "approve", principal: ANNA, via: "cli", iat: 1, exp: 2, ...claims,
+    kind: "approve", principal: ANNA, via: "cli", iat: 1, exp: 4_000_000_000, ...claims,
   });
   return { specversion: "1.0", id: decisionId, source: "console", type: DECISION_MADE, data: JSON.stringify({ tenant, sessionId, actorId, approvalId: record.approvalId, decision }) };
 }

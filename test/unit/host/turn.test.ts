@@ -2,7 +2,9 @@
 import fc from "fast-check";
 import { afterEach, beforeEach, describe, expect, it, vi } from "vitest";
 import { SESSION_CANCEL } from "../../../src/contracts/messages.js";
+import { RECENT_RUNS } from "../../../src/session/core/limits.js";
 import type { TurnWrite } from "../../../src/session/host/ports.js";
+import { INLINE_TEXT_BYTES } from "../../../src/session/host/turn.js";
 import type { CommitFault } from "../../support/memory-session-store.js";
 import { ACTOR, command, fakeTime, keyOf, pass, prompt, quiet, TARGET, until, World } from "./support.js";
 
@@ -213,10 +215,11 @@ describe("the ledger (I2)", () => {
   it("finds an event that the document has long forgotten, and its repetition costs no model call", async () => {
     const world = new World();
     const host = world.host();
-    for (let n = 0; n < 9; n += 1) {
+    for (let n = 0; n <= RECENT_RUNS; n += 1) {
       await host.take("tasks", prompt(String(n)));
       await pass(1_000);
     }
+    expect(world.state.recentRuns).toHaveLength(RECENT_RUNS);
     expect(world.state.recentRuns.some((run) => run.key === keyOf("0"))).toBe(false);
     const { modelCalls } = world;
     const journal = world.store.journalOf(ACTOR).length;
@@ -256,10 +259,12 @@ describe("the ledger (I2)", () => {
     const world = new World();
     const host = world.host();
     const long = `${"ä".repeat(15_000)} the end`;
-    await host.take("tasks", prompt("busy", "busy", { agent: "hand" }));
+    await host.take("tasks", prompt("short", "y".repeat(INLINE_TEXT_BYTES - '{"text":""}'.length), { agent: "hand" }));
     await host.take("tasks", prompt("long", long, { agent: "hand" }));
     await host.take("tasks", prompt("lost", long, { agent: "hand" }));
-    const [kept, lost] = world.events("EventReceived").slice(1);
+    const [short, kept, lost] = world.events("EventReceived");
+    expect(short?.data).toMatchObject({ truncated: false });
+    expect(Buffer.byteLength(kept!.data.text)).toBeLessThanOrEqual(INLINE_TEXT_BYTES);
     expect(kept?.data).toMatchObject({ truncated: true, blob: { key: expect.stringContaining(`blob:${ACTOR}:2-`) as string } });
     world.store.loseBlob(lost!.data.blob!.key);
     for (const at of [0, 1]) {

@@ -49,6 +49,8 @@ describe("the doctor notices", () => {
     ["parallel delivery", changed("tasks", { values: { ...valuesOf("tasks"), concurrency: "parallel" } }), "acks before the handler ran"],
     ["Redis as session store", changed("session-store", { type: "state.redis" }), "Redis neither rolls back"],
     ["the old PostgreSQL component", changed("session-store", { version: "v1" }, "production"), "version must be v2"],
+    ["a redelivery interval of Redis with a unit (DESIGN 7.13)", set("local", "tasks", "redeliverInterval", "15s"), "takes milliseconds without a unit"],
+    ["none", set("local", "tasks", "redeliverInterval"), "takes milliseconds without a unit"],
     ["RabbitMQ queues that go with their last reader", set("rabbitmq", "tasks", "deletedWhenUnused"), 'deletedWhenUnused is "", expected "false"'],
     ["RabbitMQ messages in memory only", set("rabbitmq", "responses", "deliveryMode", "1"), "messages must be on disk"],
     ["RabbitMQ without confirms", set("rabbitmq", "tool-requests", "publisherConfirm"), "a publish that never arrived looks good"],

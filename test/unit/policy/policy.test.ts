@@ -44,7 +44,7 @@ describe("verdicts", () => {
       + rule("b", "ask", "expiresIn: 30m, onExpiry: escalate, approvers: { roles: [lead], excludeRequester: true }") + rule("c", "ask"));
     expect(judge(policy, refund, facts())).toEqual({
       verdict: "ask", rule: "a,b,c", policyVersion: policy.version, reason: "because a; because b; because c", risk: "high", allowed: ["approve", "reject"],
-      approvers: { roles: ["lead"], quorum: 2, excludeRequester: true }, onExpiry: "escalate", expiresInMs: 1_800_000,
+      allowSession: true, approvers: { roles: ["lead"], quorum: 2, excludeRequester: true }, onExpiry: "escalate", expiresInMs: 1_800_000,
     });
   });
 

@@ -41,8 +41,13 @@ describe("sealing", () => {
   });
 
   it.each([["not json", "{oops", /not valid JSON/], ["an array", "[1]", /expected a JSON object/], ["a number", "7", /expected a JSON object/], ["two values", '{"a":1,"a":2}', /Duplicate key/],
-    ["a bomb", "[".repeat(100_000).slice(0, 30_000), /nests deeper/], ["too much", JSON.stringify({ a: "x".repeat(MAX_ARGS_BYTES) }), /the limit is 32768/]])("refuses %s", (_name, text, reason) => {
+    ["a bomb", "[".repeat(100_000).slice(0, 30_000), /nests deeper/], ["too much", JSON.stringify({ a: "x".repeat(MAX_ARGS_BYTES) }), /the limit is 32768/], ["too much of nothing", `{${" ".repeat(MAX_ARGS_BYTES)}}`, /the limit is 32768/]])("refuses %s", (_name, text, reason) => {
     expect(messageOf(sealArguments(anything, text))).toMatch(reason);
+  });
+
+  it("refuses what only defaults make too large", () => {
+    const large = manifestOf({ inputSchema: { type: "object", properties: { a: { type: "string", default: "x".repeat(MAX_ARGS_BYTES) } } } });
+    expect(messageOf(sealArguments(large, "{}"))).toMatch(/bytes with defaults; the limit is 32768/);
   });
 
   it.each([["broken", { type: "strnig" }], ["with a remote reference", { $ref: "https://example.com/schema" }],

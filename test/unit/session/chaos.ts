@@ -6,6 +6,7 @@ import type { BusyMode } from "../../../src/contracts/journal.js";
 import { argsDigest, callIdOf } from "../../../src/contracts/ids.js";
 import type { DecisionKind, ToolEffects, ToolFailureKind } from "../../../src/contracts/tools.js";
 import type { CommandOf, JudgedCall, Verdict } from "../../../src/session/core/command.js";
+import { isCompactable } from "../../../src/session/core/decide/compaction.js";
 import { assemble, modelOf, partsOf, runOf } from "../../../src/session/core/parts.js";
 import type { OpenSession, Run } from "../../../src/session/core/state.js";
 import { ANNA, Bench, BEN, callOf, claims, LIMITS, prepared, receive, USAGE, type Ask } from "./support.js";
@@ -16,7 +17,7 @@ export const pick = <T>(list: readonly T[], n: number): T | undefined => (list.l
 const MODES: BusyMode[] = ["enqueue", "enqueue", "reject", "interrupt", "steer", "withdraw"];
 const EFFECTS: ToolEffects[] = ["none", "idempotent", "once", "once"];
 const VERDICTS: Verdict["verdict"][] = ["allow", "allow", "ask", "ask", "deny"];
-const ON_EXPIRY: Verdict["onExpiry"][] = ["reject", "escalate", "keep"];
+const ON_EXPIRY: Verdict["onExpiry"][] = ["reject", "escalate", "keep", "stop"];
 const KINDS: DecisionKind[] = ["approve", "approve", "modify", "reject", "respond", "raise", "retry", "give_up"];
 const FAILURES: ToolFailureKind[] = ["transient", "transient", "permanent", "business", "refused", "timeout"];
 const DELAYS = [0, 10, 700, 700, 5000, 5000, 16_000, 16_000, 31_000, 31_000, 61_000, 90_000, 90_000, 400_000, 4_000_000];
@@ -38,7 +39,7 @@ export class ChaoticHost {
       () => this.receive(a, b), () => this.receive(a, b), () => this.repeat(a), () => this.answer(a, b, c), () => this.answer(a, b, c), () => this.answer(a, b, c),
       () => this.modelFails(a, b), () => this.claim(a, b), () => this.result(a, b, c), () => this.result(a, b, c), () => this.result(a, b, c),
       () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.decide(a, b, c), () => this.tick(a, b), () => this.tick(a, b), () => this.takeNext(a), () => this.takeNext(a),
-      () => this.smallThings(a, b), () => this.cancel(a, b), () => this.quarantine(a, b), () => this.delete(a, b),
+      () => this.surround(a, b, c), () => this.smallThings(a, b), () => this.cancel(a, b), () => this.quarantine(a, b), () => this.delete(a, b), () => this.compact(b),
     ];
     pick(moves, kind)?.();
   }
@@ -78,7 +79,8 @@ export class ChaoticHost {
     if (seed % 13 === 0) return { ok: false, callId: callIdOf(runId, step, index), providerCallId: `p-${String(index)}`, tool: "refund", args: "{broken", message: "arguments are not JSON" };
     return callOf(pick(VERDICTS, seed) ?? "ask", {
       index, step, runId, effects: pick(EFFECTS, Math.floor(seed / 3)) ?? "once", critical: seed % 4 === 0, maxTries: 1 + (seed % 3), args: `{"amount":${String(seed % 4)}}`,
-      verdict: { onExpiry: pick(ON_EXPIRY, Math.floor(seed / 5)) ?? "reject", approvers: { roles: [], quorum: 1 + (Math.floor(seed / 7) % 2), excludeRequester: true }, ...(seed % 3 === 0 ? { expiresInMs: 20_000 } : {}) },
+      verdict: { onExpiry: pick(ON_EXPIRY, Math.floor(seed / 5)) ?? "reject", approvers: { roles: [], quorum: 1 + (Math.floor(seed / 7) % 2), excludeRequester: true }, ...(seed % 3 === 0 ? { expiresInMs: 20_000 } : {}), allowSession: seed % 2 === 0, policyVersion: seed % 17 === 0 ? "p2" : "p1",
+        ...(seed % 4 === 1 ? { chain: [{ afterMs: 6_000 }, { afterMs: 12_000, to: { roles: ["lead"], groups: [] } }] } : {}), ...(seed % 6 === 0 ? { consentForMs: 10_000 } : {}) },
     });
   }
 
@@ -119,10 +121,20 @@ export class ChaoticHost {
     if (about === undefined) return;
     const kind = b % 3 !== 0 ? pick(about.allowed, c) ?? "approve" : pick(KINDS, b) ?? "approve";
     const args = `{"amount":${String(c % 4)},"by":"person"}`;
-    const ok = { ok: true, ...(kind === "modify" && c % 5 !== 0 ? { modified: { args, argsDigest: argsDigest(args), verdict: callVerdict(c) } } : {}) } as const;
+    const remember = kind === "approve" && c % 4 === 0 ? { remember: { forMs: 60_000 * (1 + (b % 30)), ...(a % 2 === 0 ? { uses: 1 + (a % 3) } : {}) } } : {};
+    const ok = { ok: true, ...(kind === "approve" && c % 3 === 0 ? { current: { args, verdict: { ...callVerdict(c), policyVersion: c % 2 === 0 ? "p1" : "p2" } } } : {}), ...(kind === "modify" && c % 5 !== 0 ? { modified: { args, argsDigest: argsDigest(args), verdict: callVerdict(c) } } : {}) } as const;
     this.ask({ type: "Decide", judged: c % 10 === 0 ? { ok: false, code: "bad_signature" } : ok, reserveUsd: 0.02, claims: claims(kind, {
-      approvalId: about.approvalId, version: c % 12 === 0 ? 7 : about.version, argsDigest: c % 14 === 0 ? "sha256:other" : about.argsDigest, principal: pick([ANNA, BEN, { ...ANNA, id: "requester" }, { ...ANNA, roles: [] }], b) ?? ANNA,
+      approvalId: about.approvalId, version: c % 12 === 0 ? 7 : about.version, argsDigest: c % 14 === 0 ? "sha256:other" : about.argsDigest, ...remember, principal: pick([ANNA, BEN, { ...ANNA, id: "requester" }, { ...ANNA, roles: [] }], b) ?? ANNA,
     }) });
+  }
+
+  /** What people do around a decision, late and twice too. */
+  private surround(a: number, b: number, c: number): void {
+    const approvalId = (pick(this.bench.open.approvals, a) ?? pick(this.bench.eventsOf("ApprovalOpened"), a)?.record)?.approvalId ?? "apr_none";
+    const allowanceId = (pick(this.bench.open.allowances ?? [], a) ?? pick(this.bench.eventsOf("AllowanceGranted"), a)?.allowance)?.allowanceId ?? "alw_none";
+    const key = `around-${String(c % 40)}`;
+    if (b % 3 === 0) this.ask({ type: "RevokeAllowance", key, allowanceId, reason: "", principal: ANNA });
+    else this.ask({ type: "TendApproval", key, tend: { approvalId, reason: "", ...(b % 3 === 1 ? { assignTo: a % 2 === 0 ? "ben" : null } : { snoozeUntilMs: a % 2 === 0 ? this.bench.atMs + 60_000 : null }) }, principal: BEN });
   }
 
   private tick(a: number, b: number): void {
@@ -166,6 +178,24 @@ export class ChaoticHost {
     const { erase } = this.bench.open;
     if (erase !== undefined && (a % 2 === 0 || erase.dueAtMs <= this.bench.atMs)) this.ask({ type: "RecordErased", toRev: b % 5 === 0 ? 1 : erase.toRev });
     else this.ask({ type: "Delete", reason: "enough", ...(b % 3 === 0 ? { idleForMs: 5000 } : {}) });
+  }
+
+  /** At any entry up to which every event has its outcome; the core refuses what must stay. */
+  compact(b: number): void {
+    const { bench } = this;
+    if (!isCompactable(bench.open)) return;
+    const open = new Set<string>();
+    const boundaries = bench.entries.filter(({ rev, events }) => {
+      for (const event of events) {
+        if (event.type === "EventReceived") open.add(event.key);
+        if (event.type === "RunEnded" || event.type === "EventRejected") open.delete(event.key);
+      }
+      return open.size === 0 && rev >= (bench.open.keptFromRev ?? bench.open.baseRev ?? 1);
+    });
+    const to = pick(boundaries, b);
+    if (to === undefined) return;
+    bench.later(86_400_000);
+    this.ask({ type: "Compact", toRev: to.rev, toDigest: to.digest, toAtMs: to.atMs });
   }
 
   heal(): void { this.ask({ type: "Heal", found: [], reserveUsd: 0.02 }); }

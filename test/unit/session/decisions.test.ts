@@ -88,6 +88,12 @@ describe("a decision", () => {
     expect(bench.open).toMatchObject({ status: "AWAITING_APPROVAL", recentDecisions: [{ verdict: code }] });
   });
 
+  it("that is refused keeps why, in the words that the person is told, within a bound", () => {
+    bench.decides("approve", {}, { ok: false, code: "arguments_invalid", message: "/n: got 1 (a string), expected: it must be integer" });
+    bench.decides("approve", {}, { ok: false, code: "arguments_invalid", message: "x".repeat(5_000) });
+    expect(bench.eventsOf("DecisionRefused").map(({ message }) => [message?.slice(0, 20), message?.length])).toEqual([["/n: got 1 (a string)", 50], ["x".repeat(20), 2_000]]);
+  });
+
   it("that arrives twice has effect once; another one for the same approval is refused", () => {
     const { approvalId, argsDigest: digest } = bench.open.approvals[0]!;
     const again = { approvalId, argsDigest: digest, version: 1 };
@@ -112,7 +118,7 @@ describe("a quorum of two", () => {
   it("wants two different people", () => {
     bench.decides("approve");
     expect(bench.open).toMatchObject({ status: "AWAITING_APPROVAL", approvals: [{ signatures: [{ principalId: "anna" }] }] });
-    expect(bench.decides("approve")).toMatchObject({ ok: false, code: "already_decided" });
+    expect(bench.decides("approve")).toMatchObject({ ok: false, code: "already_decided", message: "you have already signed (anna); 1 more person has to, and nobody counts twice" });
     bench.decides("approve", { principal: BEN });
     expect(bench.types).toEqual(["DecisionRecorded", "ToolCallDispatched"]);
   });

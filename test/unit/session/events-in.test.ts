@@ -1,4 +1,5 @@
 import { describe, expect, it } from "vitest";
+import { MAX_OUTBOX } from "../../../src/session/core/limits.js";
 import { Bench, callOf, LIMITS, receive } from "./support.js";
 
 describe("an event for a session", () => {
@@ -82,8 +83,10 @@ describe("an event for a session", () => {
 
   it("is refused when too many publications wait for the broker", () => {
     const bench = new Bench();
-    for (let n = 1; n <= 64; n += 1) bench.receive(n, { check: { code: "no" } });
-    expect(bench.receive(65)).toMatchObject({ ok: false, code: "broker_unavailable", events: [] });
+    for (let n = 1; n <= MAX_OUTBOX; n += 1) expect(bench.receive(n, { check: { code: "no" } }).ok).toBe(true);
+    expect(bench.receive(99)).toMatchObject({ ok: false, code: "broker_unavailable", events: [] });
+    bench.confirm();
+    expect(bench.receive(99).ok).toBe(true);
   });
 });
 
@@ -130,6 +133,14 @@ describe("an event for a busy session", () => {
     expect(bench.types).toEqual(["ModelAnswered", "RunEnded", "RunEnded"]);
     expect(bench.open.recentRuns).toMatchObject([{ key: "key-1", outcome: "completed" }, { key: "key-2", outcome: "completed", code: "steered" }]);
     expect(bench.receive(2)).toMatchObject({ code: "duplicate" });
+  });
+
+  it("with mode steer is refused when the run holds as many messages as a mailbox", () => {
+    const bench = new Bench();
+    bench.receive(1);
+    for (let n = 2; n <= 1 + LIMITS.maxMailbox; n += 1) expect(bench.receive(n, { mode: "steer" }).ok).toBe(true);
+    expect(bench.receive(99, { mode: "steer" })).toMatchObject({ ok: false, code: "mailbox_full", events: [] });
+    expect(bench.run.steered).toHaveLength(LIMITS.maxMailbox);
   });
 
   it("with mode withdraw takes the open approvals back and tells the model", () => {

@@ -1,6 +1,7 @@
 /** Owns: what must hold after every step of a session, whatever the host did (DESIGN 4). */
 import { expect } from "vitest";
-import { SessionEvent } from "../../../src/contracts/journal.js";
+import type { SessionAllowance } from "../../../src/contracts/decisions.js";
+import { isCheckpoint, SessionEvent } from "../../../src/contracts/journal.js";
 import { entryDigest } from "../../../src/session/core/digest.js";
 import { fold } from "../../../src/session/core/evolve.js";
 import { MAX_CALLS, MAX_OUTBOX } from "../../../src/session/core/limits.js";
@@ -16,15 +17,33 @@ const viaJson = <T>(value: T): T => JSON.parse(JSON.stringify(value)) as T;
 export function foldIsState(bench: Bench): void {
   const stored = viaJson(bench.entries);
   expect(fold(stored)).toEqual(viaJson(bench.state));
-  // Where a deleted session's entries are erased, what is left folds to the same.
-  const tombstone = stored.findLastIndex((entry) => entry.events[0]?.type === "SessionDeleted");
-  if (tombstone > 0) expect(fold(stored.slice(tombstone))).toEqual(viaJson(bench.state));
+  // Where a deleted session's entries, or those of a compacted journal, are erased, what is left folds to the same, from each of them.
+  stored.forEach((entry, index) => {
+    if (isCheckpoint(entry)) expect(fold(stored.slice(index))).toEqual(viaJson(bench.state));
+    const [first] = entry.events;
+    if (first?.type !== "JournalCompacted") return;
+    expect(fold(stored.slice(0, index))).toEqual(first.state);
+    expect(stored.find(({ rev }) => rev === first.toRev)?.digest).toBe(first.toDigest);
+  });
+  needsNothingErased(bench);
   let previous = "";
   for (const entry of stored) {
     expect(entryDigest(previous, entry.events)).toBe(entry.digest);
     for (const event of entry.events) expect(SessionEvent.parse(event)).toEqual(event);
     previous = entry.digest;
   }
+}
+
+/** Nothing in the state points into what a compaction has given up, and no event of it is without its outcome. */
+function needsNothingErased(bench: Bench): void {
+  const { open } = bench;
+  const keptFromRev = open.keptFromRev ?? 0;
+  const run = runOf(open);
+  const pointed = [...open.mailbox, ...open.outbox].map(({ rev }) => rev).concat(open.window.rounds.map(({ rev }) => rev), run === undefined ? [] : [run.eventRev, ...run.calls.map(({ argsRev }) => argsRev), ...run.steered.map(({ eventRev }) => eventRev)]);
+  for (const rev of pointed) expect(rev).toBeGreaterThanOrEqual(keptFromRev);
+  const gone = bench.entries.filter(({ rev }) => rev < keptFromRev && rev >= (open.baseRev ?? 1)).flatMap(({ events }) => events);
+  const ended = new Set(gone.flatMap((event) => (event.type === "RunEnded" || event.type === "EventRejected" ? [event.key] : [])));
+  for (const event of gone) if (event.type === "EventReceived") expect(ended).toContain(event.key);
 }
 
 /** The status says what is true in the state, and something is always outstanding in an open run. */
@@ -146,6 +165,7 @@ export function dispatchesAreRightful(bench: Bench): void {
 class RightfulDispatches {
   private readonly proposed = new Map<string, { digest: string; effects: string }>();
   readonly allowed = new Map<string, string>();
+  private readonly allowances = new Map<string, SessionAllowance>();
   private readonly records = new Map<string, { callId?: string | undefined; digest: string }>();
   /** call → last try that may be followed by another. */
   private readonly proven = new Map<string, number>();
@@ -155,7 +175,12 @@ class RightfulDispatches {
 
   read(event: SessionEvent): void {
     if (event.type === "ModelAnswered") for (const call of event.calls) this.proposed.set(call.callId, { digest: call.argsDigest, effects: call.effects });
-    if (event.type === "ToolCallAllowed") this.allowed.set(event.callId, this.proposed.get(event.callId)!.digest);
+    if (event.type === "ToolCallAllowed") {
+      this.allowed.set(event.callId, this.proposed.get(event.callId)!.digest);
+      if (event.allowanceId !== undefined) this.readUse(event.allowanceId, event.policyVersion, event.rule);
+    }
+    if (event.type === "AllowanceGranted") this.allowances.set(event.allowance.allowanceId, { ...event.allowance });
+    if (event.type === "AllowanceEnded") this.allowances.delete(event.allowanceId);
     if (event.type === "ApprovalOpened" || event.type === "Escalated") this.records.set(event.record.approvalId, { callId: event.record.callId, digest: event.record.argsDigest });
     if (event.type === "DecisionRecorded") this.readDecision(event);
     if (event.type === "ToolTryFailed") {
@@ -167,6 +192,15 @@ class RightfulDispatches {
     if (event.type === "ToolResultRecorded" && this.out.has(event.callId) && this.proposed.get(event.callId)?.effects !== "none") {
       expect(["succeeded", "failed", "responded", "outcome_unknown"], "called off while it may have run (I6)").toContain(event.status);
     }
+  }
+
+  /** Somebody's word stands behind it, for this rule and policy, and it has uses left. */
+  private readUse(allowanceId: string, policyVersion: string, rule: string): void {
+    const allowance = this.allowances.get(allowanceId);
+    expect(allowance, "used without having been granted, or after its end (I4)").toMatchObject({ policyVersion, rule });
+    if (allowance?.usesLeft === undefined) return;
+    expect(allowance.usesLeft).toBeGreaterThan(0);
+    allowance.usesLeft -= 1;
   }
 
   private readDecision(event: Extract<SessionEvent, { type: "DecisionRecorded" }>): void {

@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from "vitest";
+import { MAX_UNBOOKED } from "../../../src/session/core/limits.js";
 import { Bench, callOf, LIMITS, USAGE } from "./support.js";
 
 let bench: Bench;
@@ -33,6 +34,20 @@ describe("an answer of the model", () => {
     expect(bench.answer([], { attempt: 1 }).events).toEqual([]);
     bench.answer();
     expect(bench.open.totals.costUsd).toBe(0.02);
+  });
+
+  it("for one of too many given-up attempts is not booked any more: the oldest stay charged with their reservation", () => {
+    while (bench.eventsOf("ModelCallFailed").length <= MAX_UNBOOKED) {
+      bench.tick({ deadHosts: ["host-1"] });
+      if (bench.open.status === "ESCALATED") bench.decides("retry");
+    }
+    const { spentUsd } = bench.run;
+    expect(spentUsd).toBeCloseTo(0.02 * (MAX_UNBOOKED + 1));
+    expect(bench.answer([], { attempt: 1 }).events).toEqual([]);
+    bench.answer([], { attempt: 2 });
+    expect(bench.types).toEqual(["ModelCostBooked"]);
+    expect(bench.run.spentUsd).toBeCloseTo(spentUsd - 0.01);
+    expect(bench.open.unbooked).toHaveLength(MAX_UNBOOKED - 1);
   });
 
   it("that comes twice (lost reply of the commit) is counted once", () => {

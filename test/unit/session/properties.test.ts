@@ -37,6 +37,24 @@ describe("whatever the host reports, in whatever order", () => {
     }), { numRuns: RUNS });
   });
 
+  it("a journal that is compacted again and again, at any boundary, still folds to the state from each of its beginnings (I7)", { timeout: 600_000 }, () => {
+    let compactions = 0;
+    fc.assert(fc.property(fc.array(moves, { minLength: 3, maxLength: 5 }), number, (lists, at) => {
+      const host = new ChaoticHost();
+      host.bench.receive(0);
+      for (const list of lists) {
+        for (const move of list) host.move(move);
+        host.drain();
+        host.compact(at);
+        host.drain();
+      }
+      foldIsState(host.bench);
+      transcriptIsWhole(host.bench);
+      compactions += host.bench.eventsOf("JournalCompacted").length;
+    }), { numRuns: RUNS / 2 });
+    expect(compactions, "few seeds lead to many, hardly any to none").toBeGreaterThan(0);
+  });
+
   it("no call is shown to the model without its result, after any commit and from any start of the window", { timeout: 600_000 }, () => {
     fc.assert(fc.property(moves, fc.nat(), (list, cut) => {
       const host = new ChaoticHost();

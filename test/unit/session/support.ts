@@ -3,6 +3,7 @@ import type { Principal } from "../../../src/contracts/cloudevent.js";
 import type { DecisionClaims } from "../../../src/contracts/decisions.js";
 import { argsDigest, callIdOf } from "../../../src/contracts/ids.js";
 import type { BusyMode, JournalEntry, SessionEvent } from "../../../src/contracts/journal.js";
+import { STORED_VERSION } from "../../../src/contracts/stored-version.js";
 import type { DecisionKind, ToolEffects } from "../../../src/contracts/tools.js";
 import type { AgentLimits, CommandOf, Decision, Effect, JudgedCall, SessionCommand, Verdict } from "../../../src/session/core/command.js";
 import { decide } from "../../../src/session/core/decide.js";
@@ -30,12 +31,14 @@ export class Bench {
   atMs = 1_000_000;
   random = 0.5;
   host = "host-1";
+  /** The policy of the host, where it tells. */
+  policyVersion: string | undefined;
   last: { decision: Decision; effects: Effect[]; before: SessionState } | undefined;
 
   constructor(readonly limits: AgentLimits = LIMITS) {}
 
   ask(ask: Ask): Decision {
-    const base = { ...ask, atMs: this.atMs, host: this.host, random: this.random, limits: this.limits } as SessionCommand;
+    const base = { ...ask, ...(this.policyVersion === undefined ? {} : { policyVersion: this.policyVersion }), atMs: this.atMs, host: this.host, random: this.random, limits: this.limits } as SessionCommand;
     // The ledger, as the host reads it after a create-only conflict: the document remembers few runs, the ledger all of them.
     const command = base.type === "ReceiveEvent" && this.eventsOf("EventReceived").some((event) => event.key === base.event.key) ? { ...base, seen: true } : base;
     const before = this.state;
@@ -50,7 +53,7 @@ export class Bench {
     const previous = this.state.status === "NEW" ? "" : this.state.journalDigest;
     const draft = evolveAll(this.state, decided, { rev, atMs: this.atMs, digest: "" });
     const events = [...decided, ...guardEvents(this.state, draft)];
-    const entry: JournalEntry = { v: 1, actorId: "a1", rev, commitId: `c${String(rev)}`, atMs: this.atMs, command, host: this.host, digest: entryDigest(previous, events), events };
+    const entry: JournalEntry = { v: STORED_VERSION, actorId: "a1", rev, commitId: `c${String(rev)}`, atMs: this.atMs, command, host: this.host, digest: entryDigest(previous, events), events };
     this.entries.push(entry);
     this.state = evolveAll(this.state, events, entry);
   }
@@ -109,14 +112,19 @@ export function verdict(kind: Verdict["verdict"], about: Partial<Verdict> = {}):
   };
 }
 
+/** The same event on a host that has another version of the agent. */
+export function under(agentVersion: string, asked: ReturnType<typeof receive>): ReturnType<typeof receive> {
+  return { ...asked, agentVersion, prepared: { ...asked.prepared, agentVersion } };
+}
+
 /** The n-th call of an answer of run-1 at the given step. */
-export function callOf(kind: Verdict["verdict"], about: { index?: number; step?: number; runId?: string; effects?: ToolEffects; critical?: boolean; maxTries?: number; args?: string; tool?: string; verdict?: Partial<Verdict> } = {}): JudgedCall {
+export function callOf(kind: Verdict["verdict"], about: { index?: number; step?: number; runId?: string; effects?: ToolEffects; critical?: boolean; maxTries?: number; args?: string; tool?: string; toolDigest?: string; verdict?: Partial<Verdict> } = {}): JudgedCall {
   const index = about.index ?? 0;
   const args = about.args ?? `{"n":${String(index)}}`;
   const callId = callIdOf(about.runId ?? "run-1", about.step ?? 1, index);
   return {
     ok: true, callId, providerCallId: `p-${String(about.step ?? 1)}-${String(index)}`, tool: about.tool ?? "refund", args, argsDigest: argsDigest(args), effects: about.effects ?? "once", critical: about.critical ?? false,
-    timeoutMs: 10_000, maxTries: about.maxTries ?? 3, verdict: verdict(kind, about.verdict),
+    timeoutMs: 10_000, maxTries: about.maxTries ?? 3, verdict: verdict(kind, about.verdict), ...(about.toolDigest === undefined ? {} : { toolDigest: about.toolDigest }),
   };
 }
 

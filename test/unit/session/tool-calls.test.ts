@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { transcriptOf } from "../../../src/session/core/transcript.js";
+import { MAX_CALLS, RING } from "../../../src/session/core/limits.js";
 import { Bench, callOf } from "./support.js";
 
 let bench: Bench;
@@ -36,12 +37,18 @@ describe("the calls of an answer", () => {
     expect(bench.run.reflections).toBe(1);
   });
 
-  it("beyond sixteen go back to the model, each with its result", () => {
-    bench.answer(Array.from({ length: 20 }, (_, index) => callOf("allow", { index, effects: "none" })));
-    expect(bench.run.calls).toHaveLength(16);
+  it.each(["allow", "ask"] as const)("beyond sixteen go back to the model, each with its result (%s)", (verdict) => {
+    bench.answer(Array.from({ length: MAX_CALLS + 4 }, (_, index) => callOf(verdict, { index, effects: "none" })));
+    expect(bench.run.calls).toHaveLength(MAX_CALLS);
+    expect(bench.open.approvals).toHaveLength(verdict === "ask" ? MAX_CALLS : 0);
     expect(statuses()).toEqual(["failed", "failed", "failed", "failed"]);
-    for (let index = 0; index < 16; index += 1) bench.result(index);
-    expect(transcriptOf(bench.entries, 1)[2]).toMatchObject({ role: "tool_results", results: { length: 20 } });
+    for (let index = 0; index < MAX_CALLS; index += 1) {
+      if (verdict === "ask") bench.decides("approve");
+      bench.result(index);
+    }
+    const results = transcriptOf(bench.entries, 1)[2];
+    expect(results).toMatchObject({ role: "tool_results", results: { length: MAX_CALLS + 4 } });
+    expect(JSON.stringify(results)).toContain("propose it again");
   });
 });
 
@@ -217,5 +224,23 @@ describe("an unknown outcome", () => {
     bench.result(1);
     bench.answer([callOf("allow", { ...more, runId: "run-2" })]);
     expect(bench.types).toEqual(["ModelAnswered", "ToolCallAllowed", "ToolCallDispatched"]);
+  });
+});
+
+describe("calls whose outcome nobody knows", () => {
+  it("beyond fifty: the oldest no longer blocks the same call, its dead letter stays", () => {
+    const args = (n: number) => `{"n":${String(n)}}`;
+    for (let n = 1; n <= RING + 1; n += 1) {
+      if (n > 1) bench.receive(n);
+      bench.answer([callOf("allow", { runId: `run-${String(n)}`, args: args(n) })]);
+      bench.ask({ type: "Cancel", key: `c-${String(n)}`, reason: "enough" });
+      bench.later(200_000).tick();
+      bench.confirm();
+    }
+    expect(bench.open.unknownCalls).toHaveLength(RING);
+    expect(bench.eventsOf("DeadLetterRecorded")).toHaveLength(RING + 1);
+    bench.receive(99);
+    bench.answer([callOf("allow", { runId: "run-99", args: args(1) }), callOf("allow", { runId: "run-99", index: 1, args: args(2) })]);
+    expect(bench.run.calls.map(({ life }) => life.phase)).toEqual(["dispatched", "finished"]);
   });
 });

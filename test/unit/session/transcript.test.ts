@@ -1,9 +1,10 @@
 import { describe, expect, it } from "vitest";
 import { argsDigest } from "../../../src/contracts/ids.js";
+import { MAX_ROUNDS, MAX_WINDOW_ENTRIES } from "../../../src/session/core/limits.js";
 import { nextDueAtMs } from "../../../src/session/core/rest.js";
 import { summaryOf } from "../../../src/session/core/summary.js";
 import { transcriptOf } from "../../../src/session/core/transcript.js";
-import { Bench, callOf, LIMITS, verdict } from "./support.js";
+import { Bench, callOf, LIMITS, prepared, receive, verdict } from "./support.js";
 
 const roles = (bench: Bench) => transcriptOf(bench.entries, bench.open.window.fromRev).map((message) => message.role);
 
@@ -72,6 +73,35 @@ describe("the conversation shown to the model", () => {
     const small = new Bench({ ...LIMITS, windowBytes: 5 });
     for (let n = 1; n <= 2; n += 1) { small.receive(n); small.answer(); }
     expect(roles(small)).toEqual(["user", "assistant"]);
+  });
+
+  const WIDE = { ...LIMITS, windowRounds: 10_000, windowBytes: 10_000_000 };
+  const round = (bench: Bench, n: number): void => { bench.receive(n); bench.answer(); bench.confirm(); };
+
+  it("holds a hundred rounds at most, whatever the agent asks for", () => {
+    const bench = new Bench(WIDE);
+    for (let n = 1; n <= MAX_ROUNDS + 5; n += 1) round(bench, n);
+    const shown = transcriptOf(bench.entries, bench.open.window.fromRev);
+    expect(bench.open.window.rounds).toHaveLength(MAX_ROUNDS);
+    expect([shown.length, shown[0]]).toEqual([2 * MAX_ROUNDS, { role: "user", text: "please 6" }]);
+  });
+
+  it("spans a thousand entries at most: older rounds leave it whole", () => {
+    const bench = new Bench(WIDE);
+    round(bench, 1);
+    round(bench, 2);
+    expect(roles(bench)).toHaveLength(4);
+    for (let n = 3; bench.state.rev <= MAX_WINDOW_ENTRIES + 5; n += 1) { bench.receive(n, { check: { code: "no" } }); bench.confirm(); }
+    round(bench, 10_000);
+    expect(transcriptOf(bench.entries, bench.open.window.fromRev)[0]).toEqual({ role: "user", text: "please 10000" });
+  });
+
+  it("has no half characters in it, from wherever they came: providers refuse the whole of it", () => {
+    const bench = new Bench();
+    bench.ask({ ...receive(1), prepared: prepared(undefined, "half \uD83D") });
+    bench.answer([callOf("allow")], { text: "half \uD83D" });
+    bench.result(0, { content: { text: "\uDE00 half", truncated: false } });
+    expect(JSON.stringify(transcriptOf(bench.entries, 1))).not.toContain("\\ud");
   });
 
   it("costs the same in a long session: the window moves on", () => {

@@ -13,6 +13,8 @@ let got: Got[];
 let running: number;
 let mostRunning: number;
 let holdMs: number;
+/** What the app says instead of SUCCESS. */
+let respond: { readonly status: number; readonly body: string } | undefined;
 let proxy: FaultProxy;
 let base: string;
 
@@ -21,6 +23,7 @@ beforeEach(async () => {
   running = 0;
   mostRunning = 0;
   holdMs = 0;
+  respond = undefined;
   app = createServer((req, res) => {
     let body = "";
     req.on("data", (piece: Buffer) => { body += piece.toString(); });
@@ -28,7 +31,7 @@ beforeEach(async () => {
       got.push({ path: req.url ?? "", body, token: req.headers["dapr-api-token"] as string | undefined });
       running += 1;
       mostRunning = Math.max(mostRunning, running);
-      setTimeout(() => { running -= 1; res.setHeader("x-app", "yes"); res.end(JSON.stringify({ status: "SUCCESS", n: got.length })); }, holdMs);
+      setTimeout(() => { running -= 1; res.setHeader("x-app", "yes"); res.statusCode = respond?.status ?? 200; res.end(respond?.body ?? JSON.stringify({ status: "SUCCESS", n: got.length })); }, holdMs);
     });
   });
   await new Promise<void>((resolve) => app.listen(0, "127.0.0.1", resolve));
@@ -125,5 +128,60 @@ describe("with a rule", () => {
     rule("lose-answer");
     await expect(deliver("one")).rejects.toThrow();
     expect(bodies()).toEqual(["one"]);
+  });
+
+  it("refuse: the caller hears an error, the app nothing", async () => {
+    rule("refuse", { times: 1 });
+    expect((await deliver("one")).status).toBe(500);
+    expect(got).toEqual([]);
+    expect((await deliver("two")).status).toBe(200);
+  });
+
+  it("hold: nothing gets through until the rule is lifted, then all of it", async () => {
+    rule("hold");
+    const replies = [deliver("one"), deliver("two")];
+    await eventually("both are held", () => (proxy.hits === 2 ? true : undefined));
+    expect(got).toEqual([]);
+    proxy.set(undefined);
+    expect((await Promise.all(replies)).map(({ status }) => status)).toEqual([200, 200]);
+    expect(bodies().sort()).toEqual(["one", "two"]);
+  });
+
+  it("ack-errors: an app's error or RETRY becomes an ack; what it settled stays as it is and is no hit", async () => {
+    rule("ack-errors");
+    expect(await (await deliver("one")).json()).toEqual({ status: "SUCCESS", n: 1 });
+    expect(proxy.hits).toBe(0);
+    for (const [status, body] of [[503, "{}"], [200, '{"status":"RETRY"}']] as const) {
+      respond = { status, body };
+      const reply = await deliver("again");
+      expect([reply.status, await reply.json()]).toEqual([200, { status: "SUCCESS" }]);
+    }
+    expect(proxy.hits).toBe(2);
+    expect(bodies()).toEqual(["one", "again", "again"]);
+  });
+
+  it("cut-and-repeat: what takes too long is cut off and asked for again while it still runs; what is in time is left alone", async () => {
+    rule("cut-and-repeat", { ms: 1_000 });
+    expect((await deliver("fast")).status).toBe(200);
+    expect(proxy.hits).toBe(0);
+    holdMs = 1_500;
+    const reply = deliver("slow");
+    await eventually("the second copy runs beside the first", () => (mostRunning === 2 ? true : undefined));
+    expect((await reply).status).toBe(200);
+    expect(bodies()).toEqual(["fast", "slow", "slow"]);
+    expect(proxy.hits).toBe(1);
+  });
+
+  it("cut-and-repeat elsewhere: every second copy goes to another app, with the headers that it wants", async () => {
+    const there: (string | undefined)[] = [];
+    const other = createServer((req, res) => { there.push(req.headers["dapr-api-token"] as string | undefined); res.end("{}"); });
+    await new Promise<void>((resolve) => other.listen(0, "127.0.0.1", resolve));
+    rule("cut-and-repeat", { ms: 100, elsewhere: { port: (other.address() as AddressInfo).port, headers: { "dapr-api-token": "of the other" } } });
+    holdMs = 200;
+    for (const body of ["one", "two"]) await deliver(body);
+    expect(bodies()).toEqual(["one", "one", "two"]);
+    expect(there).toEqual(["of the other"]);
+    other.closeAllConnections();
+    await new Promise((resolve) => { other.close(resolve); });
   });
 });

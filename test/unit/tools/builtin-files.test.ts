@@ -5,14 +5,14 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { fileTools } from "../../../src/tools/builtin/files.js";
-import { workspacesIn } from "../../../src/tools/workspace.js";
+import { Workspaces } from "../../../src/tools/workspace.js";
 import { toolContext } from "../../support/tools/context.js";
 
 let home: string;
 let workspace: string;
 beforeEach(async () => {
   home = await mkdtemp(join(tmpdir(), "docket-files-"));
-  workspace = await workspacesIn(join(home, "workspaces"))("default_s-1");
+  workspace = (await new Workspaces(join(home, "workspaces")).open("default_s-1")).path;
   await writeFile(join(home, "secret.txt"), "canary");
 });
 afterEach(() => rm(home, { recursive: true, force: true }));
@@ -40,9 +40,9 @@ describe("files of a session", () => {
   });
 
   it("of another session are in another folder; an unsafe actor id is refused", async () => {
-    const other = await workspacesIn(join(home, "workspaces"))("default_s-2");
+    const other = (await new Workspaces(join(home, "workspaces")).open("default_s-2")).path;
     expect(other).not.toBe(workspace);
-    await expect(workspacesIn(home)("../x")).rejects.toMatchObject({ code: "bad_request" });
+    await expect(new Workspaces(home).open("../x")).rejects.toMatchObject({ code: "bad_request" });
   });
 });
 

@@ -89,7 +89,7 @@ describe("a grant for anything else", () => {
   it("keys that cannot be read are a failure of the way: RETRY", async () => {
     const h = harness([]);
     const worker = createWorker({
-      tools: new Map(), store: h.store, clock: h.clock, log: () => undefined, secrets: { find: () => undefined }, workspace: () => Promise.resolve("/tmp"),
+      tools: new Map(), store: h.store, clock: h.clock, log: () => undefined, secrets: { find: () => undefined }, workspace: () => Promise.resolve({ path: "/tmp", close: () => Promise.resolve() }),
       signer: { sign: () => Promise.resolve("") }, results: { claimed: () => Promise.resolve(), completed: () => Promise.resolve() }, deadLetters: { record: () => Promise.resolve() },
       grants: { verify: () => Promise.reject(new Problem("store_unavailable", "no keys")) },
     }, { worker: "w" });

@@ -69,7 +69,7 @@ describe("what does not fit", () => {
   it.each([
     ['{"to":{"street":"x"}}', "id: is required"], ['{"id":"7","to":{"street":"x"}}', "id: expected an integer, got a string"], ['{"id":1.5,"to":{"street":"x"}}', "id: expected an integer, got a number"],
     ['{"id":0,"to":{"street":"x"}}', "id: 0 is below 1"], ['{"id":9300000000000000001,"to":{"street":"x"}}', "id: 9300000000000000001 is above 9300000000000000000"], ['{"id":1,"to":{"street":"12345678901"}}', "to.street: has 11 characters, expected at most 10"],
-    ['{"id":1,"to":{"street":"x"},"tags":["a"]}', "tags[0]: has 1 characters, expected at least 2"], ['{"id":1,"to":{"street":"x"},"kind":"b"}', 'kind: expected one of "a", 1, null'], ['{"id":1,"to":{"street":"x"},"other":1}', "other: is unknown here"],
+    ['{"id":1,"to":{"street":"x"},"tags":["a"]}', "tags[0]: has 1 character, expected at least 2"], ['{"id":1,"to":{"street":"x"},"kind":"b"}', 'kind: expected one of "a", 1, null'], ['{"id":1,"to":{"street":"x"},"other":1}', "other: is unknown here"],
   ])("%s", (text, expected) => { expect(faults(text)).toEqual([expected]); });
 });
 

@@ -1,8 +1,9 @@
 /**
- * Owns: talking to the console's API, and knowing whether it is there. Reads carry the ETag of what is known, so that a poll that finds nothing
- * new costs nothing. A failure is always an ApiError that says whether the console answered at all.
+ * Owns: talking to the console's API. Reads carry the ETag of what is known, so that a poll that finds nothing new costs nothing. A failure is
+ * always an ApiError that says whether the console answered at all; whether it is there is presence.ts's.
  */
 import type { ProblemDocument } from "../../../src/contracts/problems.js";
+import { Presence, PROBE_MS } from "./presence.js";
 import { Store } from "./store.js";
 import type { Me } from "./urgency.js";
 
@@ -17,8 +18,9 @@ export class ApiError extends Error {
 
 /** Who is signed in: undefined is not known yet, null nobody. */
 export const me = new Store<Me | null | undefined>(undefined);
+const presence = new Presence(() => fetch("/healthz", { cache: "no-store", signal: AbortSignal.timeout(PROBE_MS) }));
 /** Since when the console has not answered; undefined while it does. */
-export const lostSince = new Store<number | undefined>(undefined);
+export const { lostSince } = presence;
 /** Server clock minus ours. */
 const skewMs = new Store(0);
 
@@ -28,9 +30,30 @@ export function serverNow(): number { return Date.now() + skewMs.get(); }
 const known = new Map<string, { readonly etag: string; readonly value: unknown }>();
 const KNOWN_MAX = 200;
 
-export async function get<T>(path: string): Promise<T> {
+const early = new Map<string, { readonly asked: Promise<unknown>; value?: unknown }>();
+
+/** Asks for what the page will want as soon as it is there; the first `get` of that path takes the answer. */
+export function askEarly(path: string): void {
+  const one: { readonly asked: Promise<unknown>; value?: unknown } = { asked: read(path) };
+  early.set(path, one);
+  // Not signed in yet, or not there: then the page asks by itself.
+  one.asked.then((value) => { one.value = value; }, () => { early.delete(path); });
+}
+
+/** What was asked early and has come already, for the first picture. */
+export function arrived(path: string | undefined): unknown { return path === undefined ? undefined : early.get(path)?.value; }
+
+export function get<T>(path: string): Promise<T> {
+  const one = early.get(path);
+  if (one === undefined) return read<T>(path);
+  early.delete(path);
+  return one.asked as Promise<T>;
+}
+
+/** No Accept header: with one, the browser would not take what the server has announced (`rel=preload`) for this request. */
+async function read<T>(path: string): Promise<T> {
   const before = known.get(path);
-  const response = await send(path, { method: "GET", headers: { accept: "application/json", "cache-control": "max-age=0", ...(before === undefined ? {} : { "if-none-match": before.etag }) } });
+  const response = await sendRead(path, { "cache-control": "max-age=0", ...(before === undefined ? {} : { "if-none-match": before.etag }) });
   if (response.status === 304 && before !== undefined) return before.value as T;
   const value = await answer<T>(response);
   const etag = response.headers.get("etag");
@@ -56,21 +79,41 @@ export async function refreshMe(): Promise<void> {
 }
 
 export async function signOut(): Promise<void> {
-  await post("/session", {}, "DELETE").catch(() => undefined);
+  const answer = await post<{ readonly endSession?: string } | undefined>("/session", {}, "DELETE").catch(() => undefined);
   known.clear();
   me.set(null);
+  // Signing out goes on at the identity provider, where it offers that.
+  if (answer?.endSession !== undefined) location.assign(answer.endSession);
 }
 
-async function send(path: string, init: RequestInit): Promise<Response> {
+/** A read that the console was lost over is asked anew as soon as it is back. */
+async function sendRead(path: string, headers: Record<string, string>): Promise<Response> {
+  for (;;) {
+    const before = new AbortController();
+    const unwatch = presence.watch(() => { before.abort(); });
+    try {
+      return await send(path, { method: "GET", headers }, before.signal);
+    } catch (error) {
+      if (!before.signal.aborted) throw error;
+    } finally {
+      unwatch();
+    }
+  }
+}
+
+async function send(path: string, init: RequestInit, given?: AbortSignal): Promise<Response> {
+  const timeout = new AbortController();
+  setTimeout(() => { timeout.abort(); }, TIMEOUT_MS);
+  given?.addEventListener("abort", () => { timeout.abort(); });
   let response: Response;
   try {
-    response = await fetch(path, { ...init, credentials: "same-origin", redirect: "error", signal: AbortSignal.timeout(TIMEOUT_MS) });
-  } catch (error) {
-    noteLost();
-    throw new ApiError(error instanceof Error && error.name === "TimeoutError" ? "the console did not answer in time" : "the console cannot be reached", 0);
+    response = await fetch(path, { ...init, credentials: "same-origin", redirect: "error", signal: timeout.signal });
+  } catch {
+    if (given?.aborted !== true) presence.lost();
+    throw new ApiError(timeout.signal.aborted ? "the console did not answer in time" : "the console cannot be reached", 0);
   }
-  if (response.status >= 502 && !isProblem(response)) noteLost();
-  else lostSince.set(undefined);
+  if (response.status >= 502 && !isProblem(response)) presence.lost();
+  else presence.answered();
   const date = Date.parse(response.headers.get("date") ?? "");
   // The header has whole seconds: only a difference that matters counts.
   if (!Number.isNaN(date)) skewMs.set(Math.abs(date - Date.now()) > 2_500 ? date - Date.now() : 0);
@@ -88,9 +131,8 @@ async function answer<T>(response: Response): Promise<T> {
   if (response.ok) return body as T;
   if (!isProblem(response)) throw new ApiError(`the console answered ${String(response.status)}`, response.status);
   const problem = body as ProblemDocument;
-  if (response.status === 401 && me.get() !== undefined) me.set(null);
+  if (problem.code === "unauthenticated" && me.get() !== undefined) me.set(null);
   throw new ApiError(problem.detail, response.status, problem);
 }
 
 function isProblem(response: Response): boolean { return (response.headers.get("content-type") ?? "").startsWith("application/problem+json"); }
-function noteLost(): void { if (lostSince.get() === undefined) lostSince.set(Date.now()); }

@@ -8,13 +8,14 @@ import type { ApprovalListItem, DecisionAnswer, DecisionRequest } from "../../..
 import type { DecisionKind } from "../../../src/contracts/tools.js";
 import { ApiError, post } from "./api.js";
 
-export type Content = Pick<DecisionRequest, "args" | "text" | "raise">;
+export type Content = Pick<DecisionRequest, "args" | "text" | "raise" | "remember">;
 export type Phase =
   | { readonly at: "idle" }
   | { readonly at: "armed"; readonly kind: DecisionKind; readonly sinceMs: number }
   /** What is asked is no longer what was being decided. */
   | { readonly at: "changed" }
-  | { readonly at: "asking"; readonly kind: DecisionKind }
+  /** `remember`: how far the approval is to hold in this session is asked too. */
+  | { readonly at: "asking"; readonly kind: DecisionKind; readonly remember?: boolean }
   | { readonly at: "sending"; readonly kind: DecisionKind }
   | { readonly at: "told"; readonly kind: DecisionKind; readonly answer: DecisionAnswer }
   | { readonly at: "refused"; readonly kind: DecisionKind; readonly error: ApiError }
@@ -23,9 +24,12 @@ export type Phase =
 
 export interface Deciding {
   readonly phase: Phase;
+  /** Why, in the person's words: goes with whatever is decided, into the audit and the approval's history. */
+  readonly note: string;
+  readonly setNote: (text: string) => void;
   /** First press arms, the second sends. `pointer`: presses of a double click are one. */
   readonly press: (kind: DecisionKind, how: "key" | "pointer") => void;
-  readonly ask: (kind: DecisionKind) => void;
+  readonly ask: (kind: DecisionKind, how?: { readonly remember: boolean }) => void;
   readonly send: (kind: DecisionKind, content: Content) => void;
   readonly dismiss: () => void;
 }
@@ -39,6 +43,7 @@ export function useDecision(item: ApprovalListItem | undefined, settled: () => v
   const record = item?.pending.record;
   const shown = record === undefined ? "" : `${record.approvalId} ${String(record.version)} ${record.argsDigest} ${item?.state ?? ""}`;
   const [{ phase, of }, setState] = useState<{ phase: Phase; of: string }>({ phase: { at: "idle" }, of: shown });
+  const [note, setNote] = useState("");
   const newest = useRef({ shown, record });
   newest.current = { shown, record };
   const set = (next: Phase): void => { setState({ phase: next, of: newest.current.shown }); };
@@ -54,7 +59,7 @@ export function useDecision(item: ApprovalListItem | undefined, settled: () => v
 
   const send = (kind: DecisionKind, content: Content): void => {
     if (record === undefined || current.at === "sending") return;
-    const body: DecisionRequest = { kind, version: record.version, argsDigest: record.argsDigest, decisionId: newId(), ...content };
+    const body: DecisionRequest = { kind, version: record.version, argsDigest: record.argsDigest, decisionId: newId(), ...(note.trim() === "" || kind === "respond" ? {} : { text: note.trim() }), ...content };
     const carry = async (tries: number): Promise<void> => {
       set({ at: "sending", kind });
       try {
@@ -72,14 +77,19 @@ export function useDecision(item: ApprovalListItem | undefined, settled: () => v
   };
 
   return {
-    phase: current, send,
+    phase: current, send, note,
+    setNote: (text) => {
+      setNote(text);
+      // What is armed was armed for what was said then.
+      if (current.at === "armed") set({ at: "idle" });
+    },
     press: (kind, how) => {
       if (current.at === "sending") return;
       if (current.at !== "armed" || current.kind !== kind) { set({ at: "armed", kind, sinceMs: Date.now() }); return; }
       if (how === "pointer" && Date.now() - current.sinceMs < DOUBLE_CLICK_MS) return;
       send(kind, {});
     },
-    ask: (kind) => { if (current.at !== "sending") set({ at: "asking", kind }); },
+    ask: (kind, how) => { if (current.at !== "sending") set({ at: "asking", kind, ...how }); },
     dismiss: () => { if (current.at !== "sending") set({ at: "idle" }); },
   };
 }

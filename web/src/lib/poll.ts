@@ -1,6 +1,6 @@
 /** Owns: keeping a view current: asking again at an interval, more often while the console is lost, hardly while nobody looks. */
-import { useCallback, useEffect, useRef, useState } from "preact/hooks";
-import { ApiError, get, lostSince, serverNow } from "./api.js";
+import { useCallback, useEffect, useLayoutEffect, useRef, useState } from "preact/hooks";
+import { ApiError, arrived, get, lostSince, serverNow } from "./api.js";
 
 export interface Polled<T> { readonly value: T | undefined; readonly error: ApiError | undefined; readonly refresh: () => void }
 
@@ -9,9 +9,10 @@ const HIDDEN_FACTOR = 8;
 
 /** The newest answer of `path`. With another path the old value is gone at once; `undefined` asks nothing. */
 export function usePoll<T>(path: string | undefined, everyMs: number): Polled<T> {
-  const [state, setState] = useState<{ path: string | undefined; value: T | undefined; error: ApiError | undefined }>({ path, value: undefined, error: undefined });
+  const [state, setState] = useState<{ path: string | undefined; value: T | undefined; error: ApiError | undefined }>(() => ({ path, value: arrived(path) as T | undefined, error: undefined }));
   const kick = useRef<() => void>(() => undefined);
-  useEffect(() => {
+  // Before the picture is painted: waiting for that costs a frame.
+  useLayoutEffect(() => {
     if (path === undefined) return;
     let timer: number | undefined;
     let ended = false;

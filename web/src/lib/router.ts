@@ -1,5 +1,6 @@
 /** Owns: the address bar. Every view has an address; links are ordinary links that stay inside the page. */
-import { Store, useStore } from "./store.js";
+import { Store } from "./store.js";
+import { useStore } from "./use-store.js";
 
 export interface Place { readonly path: readonly string[]; readonly query: URLSearchParams }
 

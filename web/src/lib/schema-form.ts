@@ -3,6 +3,7 @@
  * does not know (unions that the value does not choose between, free-form objects) is edited as JSON. The session validates again.
  */
 import { canonicalText, inline, isObject, kindOf, LosslessNumber, parseLossless, pathText, type JsonObject, type Path } from "./json.js";
+import { plural } from "./words.js";
 
 export type Schema = Readonly<Record<string, unknown>>;
 
@@ -105,8 +106,8 @@ function objectFaults(schema: Schema, value: JsonObject, root: Schema, path: Pat
 function textFaults(schema: Schema, value: string): string[] {
   const length = Array.from(value).length;
   return [
-    ...(length < numberAt(schema, "minLength", 0) ? [`has ${String(length)} characters, expected at least ${String(schema["minLength"])}`] : []),
-    ...(length > numberAt(schema, "maxLength", Infinity) ? [`has ${String(length)} characters, expected at most ${String(schema["maxLength"])}`] : []),
+    ...(length < numberAt(schema, "minLength", 0) ? [`has ${plural(length, "character")}, expected at least ${String(schema["minLength"])}`] : []),
+    ...(length > numberAt(schema, "maxLength", Infinity) ? [`has ${plural(length, "character")}, expected at most ${String(schema["maxLength"])}`] : []),
   ];
 }
 

@@ -1,5 +1,4 @@
-/** Owns: values that several components share. */
-import { useEffect, useState } from "preact/hooks";
+/** Owns: values that several components share; use-store.ts brings them into these. */
 
 export class Store<T> {
   readonly #listeners = new Set<() => void>();
@@ -19,15 +18,4 @@ export class Store<T> {
     this.#listeners.add(listener);
     return () => { this.#listeners.delete(listener); };
   }
-}
-
-/** The store's value, now and whenever it changes. */
-export function useStore<T>(store: Store<T>): T {
-  const [value, setValue] = useState(store.get());
-  useEffect(() => {
-    const follow = (): void => { setValue(() => store.get()); };
-    follow();
-    return store.subscribe(follow);
-  }, [store]);
-  return value;
 }

@@ -1,6 +1,9 @@
 /** Owns: words for times, states and amounts. */
 import type { SessionView } from "../../../src/contracts/api.js";
 import type { SessionStatus } from "../../../src/contracts/journal.js";
+import { visible } from "./json.js";
+
+export { count, plural, wordFor } from "../../../src/contracts/plural.js";
 
 const UNITS: readonly [number, string][] = [[86_400_000, "d"], [3_600_000, "h"], [60_000, "m"], [1_000, "s"]];
 
@@ -25,8 +28,6 @@ export function iso(atMs: number): string {
 }
 
 export function dollars(usd: number): string { return usd === 0 ? "$0" : usd < 0.01 ? `$${usd.toFixed(4)}` : `$${usd.toFixed(2)}`; }
-export function count(n: number): string { return n.toLocaleString("en-US"); }
-export function plural(n: number, one: string, many = `${one}s`): string { return `${count(n)} ${n === 1 ? one : many}`; }
 /** Ids are shown short; the whole is one copy away. */
 export function shortId(id: string): string { return id.length > 18 ? `${id.slice(0, 12)}…` : id; }
 
@@ -37,7 +38,7 @@ export const STATUS_WORDS: Readonly<Record<SessionStatus, string>> = {
 /** Those that lists show: a deleted session is in none. */
 export const STATUSES = (Object.keys(STATUS_WORDS) as SessionStatus[]).filter((status) => status !== "DELETED");
 
-const EXPIRY: Readonly<Record<string, string>> = { reject: "the call is rejected and the agent told so", escalate: "it is escalated to a person", keep: "it stays open" };
+const EXPIRY: Readonly<Record<string, string>> = { reject: "the call is given up as expired and the agent told so", stop: "the run ends as expired", escalate: "it is escalated to a person", keep: "it stays open" };
 export function onExpiryWords(action: string): string { return EXPIRY[action] ?? action; }
 
 const DONE: Readonly<Record<string, string>> = { approve: "approved", modify: "modified", reject: "rejected", respond: "answered", raise: "raised", retry: "retried", give_up: "given up" };
@@ -55,4 +56,9 @@ export function nextWords({ summary, approvals }: Pick<SessionView, "summary" | 
     case "CLOSED": return "Nothing: the session takes no more events.";
     case "DELETED": return "Nothing: the session was deleted.";
   }
+}
+
+/** The window's title: `(2) ord-1: Awaiting approval · Docket`. */
+export function titleOf({ page, subject, waiting }: { readonly page: string; readonly subject: string; readonly waiting: number }): string {
+  return `${waiting > 0 ? `(${String(waiting)}) ` : ""}${subject === "" ? page : visible(subject)} · Docket`;
 }

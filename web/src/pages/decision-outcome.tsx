@@ -23,7 +23,7 @@ function Settled({ item }: { item: ApprovalListItem }): JSX.Element {
   if (item.state === "open") return <span>It is still open.</span>;
   const when = item.decidedAtMs === undefined ? null : <Time at={item.decidedAtMs} />;
   if (item.state !== "decided") return <span>The approval is {item.state}{when === null ? "" : ", "}{when}.</span>;
-  return <span><b>{item.decidedBy ?? "Somebody"}</b> {decisionWords(item.decision ?? "decided")} it {when}.</span>;
+  return <span><b>{item.decidedBy ?? "Somebody"}</b> {decisionWords(item.decision ?? "decided")} it {when}{item.reason === undefined ? "." : <>: <q><Words text={item.reason} max={600} /></q></>}</span>;
 }
 
 function heading(kind: string): string {

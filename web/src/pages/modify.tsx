@@ -7,11 +7,12 @@ import { useMemo, useState } from "preact/hooks";
 import type { ApprovalListItem } from "../../../src/contracts/api.js";
 import type { ToolManifest } from "../../../src/contracts/tools.js";
 import { DOUBLE_CLICK_MS, type Deciding } from "../lib/decision.js";
-import { diff, type Change } from "../lib/diff.js";
+import { diff, type Change } from "../../../src/contracts/json-diff.js";
 import { canonicalText, parseLossless, prettyValue } from "../lib/json.js";
 import { faultsOf, readJson } from "../lib/schema-form.js";
 import { plural } from "../lib/words.js";
 import { Dialog } from "../parts/basics.js";
+import { NoteField } from "../parts/note-field.js";
 import { SchemaForm } from "../parts/schema-form.js";
 
 export function ModifyDialog({ item, tool, deciding }: { item: ApprovalListItem; tool: ToolManifest | undefined; deciding: Deciding }): JSX.Element {
@@ -43,6 +44,7 @@ export function ModifyDialog({ item, tool, deciding }: { item: ApprovalListItem;
     </div>
     <Changes changes={changes} />
     {faults.length === 0 ? null : <ul class="faults" role="alert">{faults.slice(0, 8).map((fault) => <li key={fault}>{fault}</li>)}</ul>}
+    <NoteField deciding={deciding} />
     <div class="dialog-buttons"><span class="quiet grow">The session checks schema and policy again.</span><button type="button" onClick={deciding.dismiss}>Cancel</button>
       <button type="button" class={`go ${sure ? "armed" : ""}`} disabled={faults.length > 0 || changes.length === 0} onClick={send}
         onKeyDown={(event) => { if (event.key === "Enter" && sure) event.preventDefault(); }}>{sure ? "Press again to approve the changes" : "Approve with changes"}</button></div>

@@ -1,16 +1,19 @@
 /** Owns: the Policies page: the rules as this console read them, and "try it", which runs the code that judges calls in production. */
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
+import { hitsOf } from "../../../src/contracts/rule-hits.js";
 import type { PolicyRule } from "../../../src/session/core/policy/policy.js";
 import { ApiError, post } from "../lib/api.js";
 import type { Installed } from "../lib/installed.js";
 import { usePoll } from "../lib/poll.js";
+import { count, wordFor } from "../lib/words.js";
 import { Broken, Empty, Fields, Id, Json, Loading, Notice, RiskMark, Words } from "../parts/basics.js";
 import type { Risk } from "../../../src/contracts/tools.js";
+import { rowsOfRule, rowsOfVerdict, type Asking, type RuleRow } from "../lib/rule-words.js";
 
 type Rule = PolicyRule & { readonly file: string; readonly line: number };
-interface PolicyAnswer { readonly version: string; readonly rules: readonly Rule[]; readonly warnings: readonly { readonly file: string; readonly line: number; readonly rule: string; readonly message: string }[] }
-interface Verdict { readonly verdict: "allow" | "ask" | "deny"; readonly rule: string; readonly reason: string; readonly risk: Risk; readonly policyVersion: string; readonly allowed: readonly string[]; readonly approvers: { readonly roles: readonly string[]; readonly quorum: number; readonly excludeRequester: boolean }; readonly onExpiry: string; readonly expiresInMs?: number; readonly args: string; readonly argsDigest: string }
+interface PolicyAnswer { readonly version: string; readonly rules: readonly Rule[]; readonly hits: readonly { readonly rule: string; readonly verdict: string; readonly hits: number }[]; readonly warnings: readonly { readonly file: string; readonly line: number; readonly rule: string; readonly message: string }[] }
+interface Verdict extends Asking { readonly verdict: "allow" | "ask" | "deny"; readonly rule: string; readonly reason: string; readonly risk: Risk; readonly policyVersion: string; readonly args: string; readonly argsDigest: string }
 
 const EVERY_MS = 60_000;
 
@@ -23,25 +26,25 @@ export function Policies(): JSX.Element {
     <p class="lead">For each tool call all rules that match are collected, and the strictest wins: deny, then ask, then allow. Where none matches, the tool's own default counts; without one a person is asked.</p>
     <div class="two">
       <section aria-label="Rules"><h2>Rules, in the order of the files</h2>
-        {value.rules.length === 0 ? <Empty title="No rules"><p>Every call asks a person, unless its tool says otherwise.</p></Empty> : <ol class="rules">{value.rules.map((rule) => <RuleItem key={rule.id} rule={rule} warnings={value.warnings.filter((one) => one.rule === rule.id).map((one) => one.message)} />)}</ol>}
+        {value.rules.length === 0 ? <Empty title="No rules"><p>Every call asks a person, unless its tool says otherwise.</p></Empty> : <ol class="rules">{value.rules.map((rule) => <RuleItem key={rule.id} rule={rule} hits={hitsOf(rule.id, value.hits)} warnings={value.warnings.filter((one) => one.rule === rule.id).map((one) => one.message)} />)}</ol>}
       </section>
       <TryIt installed={installed.value} />
     </div>
   </div>;
 }
 
-function RuleItem({ rule, warnings }: { rule: Rule; warnings: readonly string[] }): JSX.Element {
+function RuleItem({ rule, hits, warnings }: { rule: Rule; hits: number; warnings: readonly string[] }): JSX.Element {
   return <li class="rule" id={rule.id}>
     <p><span class={`verdict verdict-${rule.verdict}`}>{rule.verdict}</span> <b class="code">{rule.id}</b> {rule.risk === undefined ? null : <RiskMark risk={rule.risk} />} <span class="quiet rule-place">{rule.file}:{rule.line}</span></p>
+    <p class="hits"><b>{count(hits)}</b> <span class="quiet">{wordFor(hits, "call")} decided in the last 30 days</span></p>
     <p>{rule.reason}</p>
-    <Fields rows={[
-      rule.match.tools === undefined ? undefined : ["tools", <span class="code">{rule.match.tools.join(", ")}</span>], rule.match.agents === undefined ? undefined : ["agents", <span class="code">{rule.match.agents.join(", ")}</span>],
-      rule.when === undefined ? undefined : ["when", <code>{rule.when}</code>], rule.approvers?.roles === undefined ? undefined : ["approvers", rule.approvers.roles.join(" or ")],
-      rule.approvers?.quorum === undefined ? undefined : ["quorum", String(rule.approvers.quorum)], rule.allowed === undefined ? undefined : ["answers", rule.allowed.join(", ")],
-      rule.expiresIn === undefined ? undefined : ["expires", `after ${rule.expiresIn}, then ${rule.onExpiry ?? "reject"}`],
-    ]} />
+    <Rows rows={rowsOfRule(rule)} />
     {warnings.map((warning) => <p key={warning} class="fault">{warning}</p>)}
   </li>;
+}
+
+function Rows({ rows }: { rows: readonly RuleRow[] }): JSX.Element {
+  return <Fields rows={rows.map(({ name, words, code }) => [name, code === true ? <code>{words}</code> : words])} />;
 }
 
 function TryIt({ installed }: { installed: Installed | undefined }): JSX.Element {
@@ -71,6 +74,6 @@ function TryIt({ installed }: { installed: Installed | undefined }): JSX.Element
 
 function Judged({ verdict }: { verdict: Verdict }): JSX.Element {
   return <div class="judged" role="status"><p><span class={`verdict verdict-${verdict.verdict}`}>{verdict.verdict}</span> by <b class="code">{verdict.rule}</b> <RiskMark risk={verdict.risk} /></p><p>{verdict.reason}</p>
-    {verdict.verdict !== "ask" ? null : <Fields rows={[["may decide", `${verdict.approvers.roles.join(" or ") || "approver or admin"}${verdict.approvers.quorum > 1 ? `, ${String(verdict.approvers.quorum)} of them` : ""}`], ["answers", verdict.allowed.join(", ")]]} />}
+    {verdict.verdict !== "ask" ? null : <Rows rows={rowsOfVerdict(verdict)} />}
     <h3>Sealed arguments</h3><Json text={verdict.args} label="Sealed arguments" /><p class="digest"><Id id={verdict.argsDigest} /></p></div>;
 }

@@ -1,4 +1,4 @@
-/** Owns: one session: what it is doing, what happens next, its story and its journal; sending it a message, cancelling its run. */
+/** Owns: one session: what it is doing and what happens next; its story, waterfall, journal and the state at any revision. */
 import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { JournalPage, SessionView } from "../../../src/contracts/api.js";
@@ -8,29 +8,45 @@ import { inline, visible } from "../lib/json.js";
 import { useNow, usePoll } from "../lib/poll.js";
 import { to } from "../lib/router.js";
 import { storyOf, type Line } from "../lib/story.js";
+import { useSubject } from "../lib/title.js";
 import type { Me } from "../lib/urgency.js";
-import { count, dollars, iso, nextWords, plural } from "../lib/words.js";
+import { count, dollars, iso, nextWords, plural, STATUS_WORDS, wordFor } from "../lib/words.js";
 import { Broken, Fields, Id, Json, Loading, Notice, RiskMark, Status, Tabs, Time, Words } from "../parts/basics.js";
+import { Allowances } from "./allowances.js";
+import { Escalation } from "./escalation.js";
 import { SessionActions } from "./session-actions.js";
+import { SessionOrders } from "./session-orders.js";
+import { StateAt } from "./state-at.js";
+import { Waterfall } from "./waterfall.js";
 
 type View = SessionView & { readonly stale: boolean };
 
 const EVERY_MS = 2_000;
 const PAGE = 500;
+const TABS = [["story", "Story"], ["waterfall", "Waterfall"], ["journal", "Journal"], ["state", "State"]] as const;
 
-export function SessionPage({ id, tab, me }: { id: string; tab: string; me: Me }): JSX.Element {
+export function SessionPage({ id, tab, rev, me }: { id: string; tab: string; rev: number; me: Me }): JSX.Element {
   const path = `/v1/sessions/${encodeURIComponent(id)}`;
   const { value: view, error, refresh } = usePoll<View>(path, EVERY_MS);
   const { entries, from, earlier } = useJournal(path, view?.summary.rev);
+  useSubject(view === undefined ? id : `${id}: ${STATUS_WORDS[view.summary.status]}`);
   if (view === undefined) return <div class="page">{error === undefined ? <Loading /> : <Broken error={error} again={refresh} />}</div>;
   const here = to.session(id);
+  const readableFrom = view.summary.journalFromRev ?? 1;
+  const shown = TABS.find(([name]) => name === tab)?.[0] ?? "story";
   return <div class="page session">
     <Head view={view} />
     {view.stale ? <Notice tone="bad"><b>The session itself does not answer.</b> This is what the console knew last. The System page says what is down.</Notice> : null}
+    {view.approvals.filter((record) => record.kind === "escalation").map(({ approvalId }) => <Escalation key={approvalId} approvalId={approvalId} me={me} onDone={refresh} />)}
+    <Allowances view={view} me={me} onDone={refresh} />
     <SessionActions view={view} me={me} onDone={refresh} />
-    <Tabs label="Session" tabs={[{ href: here, name: "Story", open: tab !== "journal" }, { href: `${here}?tab=journal`, name: "Journal", open: tab === "journal", count: view.summary.rev }]} />
-    {from > 0 ? <p class="pad"><button type="button" onClick={earlier}>Show {count(Math.min(from, PAGE))} earlier revisions</button></p> : null}
-    {tab === "journal" ? <Journal entries={entries} /> : <Story lines={storyOf(entries)} />}
+    <SessionOrders view={view} me={me} onDone={refresh} />
+    <div class="tab-line"><Tabs label="Session" tabs={[...TABS.map(([name, words]) => ({ href: name === "story" ? here : `${here}?tab=${name}`, name: words, open: shown === name, ...(name === "journal" ? { count: view.summary.rev } : {}) }))]} />
+      <a class="quiet-link" href={`${path}/export`} download>Export the journal</a></div>
+    {from >= readableFrom ? <p class="pad"><button type="button" onClick={earlier}>Show {plural(Math.min(from - readableFrom + 1, PAGE), "earlier revision")}</button></p> : null}
+    {from < readableFrom && readableFrom > 1 ? <p class="pad quiet">Revisions before #{readableFrom} are no longer kept.</p> : null}
+    {shown === "journal" ? <Journal entries={entries} /> : shown === "waterfall" ? <Waterfall entries={entries} sessionId={id} />
+      : shown === "state" ? <StateAt path={path} headRev={view.summary.rev} asked={Number.isInteger(rev) ? rev : view.summary.rev} entries={entries} /> : <Story lines={storyOf(entries)} here={here} />}
   </div>;
 }
 
@@ -42,12 +58,12 @@ function Head({ view }: { view: View }): JSX.Element {
     <p class="crumb"><a href="/sessions">Sessions</a></p>
     <h1><Id id={summary.sessionId} whole /> <Status status={summary.status} /></h1>
     <p class="waits"><b>Waits for</b> <Words text={summary.waitingFor} max={400} /></p>
-    <p class="next"><b>Next</b> {nextWords(view, nowMs)}{summary.mailboxLength === 0 ? "" : ` ${plural(summary.mailboxLength, "event")} wait in the mailbox.`}</p>
-    {approvals.map((record) => <p key={record.approvalId} class="ask"><RiskMark risk={record.risk} /> <a href={to.approval(record.approvalId)}>Decide on <span class="code">{record.tool ?? record.kind}</span></a> <span class="quiet">opened <Time at={record.openedAtMs} /></span></p>)}
+    <p class="next"><b>Next</b> {nextWords(view, nowMs)}{summary.mailboxLength === 0 ? "" : ` ${plural(summary.mailboxLength, "event waits", "events wait")} in the mailbox.`}</p>
+    {approvals.filter((record) => record.kind === "tool_call").map((record) => <p key={record.approvalId} class="ask"><RiskMark risk={record.risk} /> <a href={to.approval(record.approvalId)}>Decide on <span class="code">{record.tool ?? record.kind}</span></a> <span class="quiet">opened <Time at={record.openedAtMs} /></span></p>)}
     {unknownCalls.map((call) => <p key={call.callId} class="fault">It is not known whether <span class="code">{call.tool}</span> has had its effect (call <Id id={call.callId} />).</p>)}
     <div class="numbers">
-      <Number name="cost" value={dollars(summary.costUsd)} /><Number name="tokens in" value={count(summary.inputTokens)} /><Number name="tokens out" value={count(summary.outputTokens)} />
-      <Number name="model calls" value={count(summary.modelCalls)} /><Number name="tool calls" value={count(summary.toolCalls)} /><Number name="mailbox" value={count(summary.mailboxLength)} />
+      <Amount name="cost" value={dollars(summary.costUsd)} /><Amount name="tokens in" value={count(summary.inputTokens)} /><Amount name="tokens out" value={count(summary.outputTokens)} />
+      <Amount name={wordFor(summary.modelCalls, "model call")} value={count(summary.modelCalls)} /><Amount name={wordFor(summary.toolCalls, "tool call")} value={count(summary.toolCalls)} /><Amount name="mailbox" value={count(summary.mailboxLength)} />
     </div>
     <Fields rows={[
       ["agent", `${summary.agent} (version ${summary.agentVersion})`], summary.runId === undefined ? undefined : ["run", <Id id={summary.runId} />],
@@ -57,7 +73,7 @@ function Head({ view }: { view: View }): JSX.Element {
   </header>;
 }
 
-function Number({ name, value }: { name: string; value: string }): JSX.Element { return <div><b>{value}</b><span>{name}</span></div>; }
+function Amount({ name, value }: { name: string; value: string }): JSX.Element { return <div><b>{value}</b><span>{name}</span></div>; }
 
 /** The newest entries, going on as the revision grows, and earlier ones when asked for. */
 function useJournal(path: string, headRev: number | undefined): { entries: readonly JournalEntry[]; from: number; earlier: () => void } {
@@ -83,13 +99,13 @@ function useJournal(path: string, headRev: number | undefined): { entries: reado
   return { entries: state.entries, from, earlier };
 }
 
-function Story({ lines }: { lines: readonly Line[] }): JSX.Element {
+function Story({ lines, here }: { lines: readonly Line[]; here: string }): JSX.Element {
   if (lines.length === 0) return <Loading />;
   return <ol class="story">{lines.map((line) => <li key={line.key} class={`line line-${line.tone}`} id={`r${line.key}`}>
     <span class="line-who"><bdi>{visible(line.who)}</bdi></span>
-    <div class="line-what"><Words text={line.text} max={4_000} />{line.approvalId === undefined ? null : <> <a href={to.approval(line.approvalId)}>open</a></>}
+    <div class="line-what"><Words text={line.text} max={4_000} />{line.approvalId === undefined ? null : <> <a href={to.approval(line.approvalId)}>look at it</a></>}
       {line.detail === undefined || line.detail === "" ? null : <Json text={line.detail} label={`${line.who}, revision ${String(line.rev)}`} />}</div>
-    <span class="line-when quiet" title={iso(line.atMs)}>{iso(line.atMs).slice(11, 19)} <span class="rev">#{line.rev}</span></span>
+    <span class="line-when quiet" title={iso(line.atMs)}>{iso(line.atMs).slice(11, 19)} <a class="rev" href={`${here}?tab=state&rev=${String(line.rev)}`} title="the state after this revision">#{line.rev}</a></span>
   </li>)}</ol>;
 }
 

@@ -1,6 +1,7 @@
 /** Owns: the list of sessions. Filter and search are in the address; rows stay where they are while somebody points at them. */
 import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { sessionsPath } from "../../../src/contracts/first-reads.js";
 import type { SessionSummary } from "../../../src/contracts/journal.js";
 import { get } from "../lib/api.js";
 import { heldOrder } from "../lib/held-order.js";
@@ -9,18 +10,18 @@ import { usePoll } from "../lib/poll.js";
 import { go, to, withQuery } from "../lib/router.js";
 import { count, dollars, plural, STATUSES, STATUS_WORDS } from "../lib/words.js";
 import { Broken, Empty, Loading, RiskMark, Status, Tabs, Time } from "../parts/basics.js";
+import { SavedViews } from "../parts/saved-views.js";
 
 interface Page { readonly items: readonly SessionSummary[]; readonly nextCursor?: string }
 
 const EVERY_MS = 3_000;
-const LIMIT = 100;
 const idOf = (row: SessionSummary): string => row.actorId;
 
 export function Sessions({ query, counts }: { query: URLSearchParams; counts: Readonly<Record<string, number>> | undefined }): JSX.Element {
   const status = STATUSES.find((name) => name === query.get("status"));
   const text = query.get("q") ?? "";
   const agent = query.get("agent") ?? "";
-  const path = `/v1/sessions?${new URLSearchParams({ limit: String(LIMIT), ...(status === undefined ? {} : { status }), ...(text === "" ? {} : { q: text }), ...(agent === "" ? {} : { agent }) }).toString()}`;
+  const path = sessionsPath(query);
   const { value, error, refresh } = usePoll<Page>(path, EVERY_MS);
   const [more, setMore] = useState<{ path: string; items: readonly SessionSummary[]; cursor: string | undefined }>({ path, items: [], cursor: undefined });
   const [pointed, setPointed] = useState(false);
@@ -44,8 +45,9 @@ export function Sessions({ query, counts }: { query: URLSearchParams; counts: Re
 
   return <div class="page">
     <header class="page-head"><h1>Sessions</h1>
-      <search class="filters"><label class="sr" for="q">Search session ids</label><input id="q" type="search" placeholder="Search session ids" value={text} onInput={(event) => { go(withQuery({ q: event.currentTarget.value }), "replace"); }} />
+      <search class="filters"><label class="sr" for="q">Search ids and messages</label><input id="q" type="search" placeholder="Search ids and messages" value={text} onInput={(event) => { go(withQuery({ q: event.currentTarget.value }), "replace"); }} />
         {agent === "" ? null : <a class="chip" href={withQuery({ agent: "" })}>agent {agent} ×</a>}</search></header>
+    <SavedViews page="/sessions" />
     <Tabs label="Status" tabs={[{ href: withQuery({ status: "" }), name: "All", open: status === undefined, count: total }, ...STATUSES.map((name) => ({ href: withQuery({ status: name }), name: STATUS_WORDS[name], open: status === name, count: counts?.[name] ?? (counts === undefined ? undefined : 0) }))]} />
     {waiting === 0 ? null : <button type="button" class="waiting" onClick={release}>{plural(waiting, "more session")}: show</button>}
     {value === undefined ? (error === undefined ? <Loading /> : <Broken error={error} again={refresh} />)

@@ -6,7 +6,7 @@ import type { Risk } from "../../../src/contracts/tools.js";
 import type { ApiError } from "../lib/api.js";
 import { pretty, visible } from "../lib/json.js";
 import { useNow } from "../lib/poll.js";
-import { iso, relative, shortId, STATUS_WORDS } from "../lib/words.js";
+import { iso, plural, relative, shortId, STATUS_WORDS } from "../lib/words.js";
 
 /** A time, relative, with the exact one on hover. */
 export function Time({ at, prefix = "" }: { at: number | undefined; prefix?: string }): JSX.Element {
@@ -46,11 +46,11 @@ export function Words({ text, max }: { text: string; max?: number }): JSX.Elemen
   const [whole, setWhole] = useState(false);
   const shown = visible(text);
   if (whole || max === undefined || shown.length <= max) return <span class="words" dir="auto">{shown}</span>;
-  return <span class="words" dir="auto">{shown.slice(0, max)}… <button type="button" class="link" onClick={() => { setWhole(true); }}>all {shown.length} characters</button></span>;
+  return <span class="words" dir="auto">{shown.slice(0, max)}… <button type="button" class="link" onClick={() => { setWhole(true); }}>all {plural(shown.length, "character")}</button></span>;
 }
 
 export function Fields({ rows }: { rows: readonly (readonly [string, ComponentChildren] | undefined)[] }): JSX.Element {
-  return <dl class="fields">{rows.filter((row) => row !== undefined).map(([name, value]) => <div key={name}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
+  return <dl class="fields">{rows.filter((row) => row !== undefined).map(([name, value], index) => <div key={index}><dt>{name}</dt><dd>{value}</dd></div>)}</dl>;
 }
 
 /** What a page shows while it has nothing yet, and when it cannot have it. */

@@ -4,10 +4,13 @@ import { approvalIdOf, argsDigest } from "../../../contracts/ids.js";
 import type { ApprovalRecord } from "../../../contracts/decisions.js";
 import type { CommandOf, Decision, JudgedCall } from "../command.js";
 import { MAX_CALLS, MAX_MESSAGE, MAX_QUESTION } from "../limits.js";
+import { mayAllowSession } from "../policy/judge.js";
 import type { Run, SessionState } from "../state.js";
+import { allowanceFor } from "./allowances.js";
 import { clip, Draft, given, plain } from "./draft.js";
 import { finishRun, recordResult } from "./ending.js";
 import { advance, BLOCKED, blockedBy, dispatchCall, expireRun, isExpired } from "./progress.js";
+import { ruleOf } from "./verdict.js";
 
 type Judged = Extract<JudgedCall, { ok: true }>;
 
@@ -66,8 +69,9 @@ function judgeCall(draft: Draft, call: JudgedCall): void {
   }
   if (blockedBy(draft, call)) { recordResult(draft, call, "failed", plain(BLOCKED)); return; }
   if (wasRejected(draft, call)) { recordResult(draft, call, "rejected", plain("a person has already rejected this call with these arguments in this run")); return; }
-  if (verdict === "ask") { openApproval(draft, call); return; }
-  draft.emit({ type: "ToolCallAllowed", callId: call.callId, rule, policyVersion });
+  const allowanceId = verdict === "ask" && draft.run !== undefined ? allowanceFor(draft, draft.run, call) : undefined;
+  if (verdict === "ask" && allowanceId === undefined) { openApproval(draft, call); return; }
+  draft.emit({ type: "ToolCallAllowed", callId: call.callId, rule, policyVersion, ...given("allowanceId", allowanceId) });
   dispatchCall(draft, call.callId, 1);
 }
 
@@ -80,12 +84,16 @@ function openApproval(draft: Draft, call: Judged): void {
   if (run === undefined) return;
   const { verdict } = call;
   const ttlMs = verdict.expiresInMs ?? draft.command.limits.approvalTtlMs;
+  const expiresAtMs = Math.min(draft.atMs + ttlMs, run.expiresAtMs ?? Infinity);
+  const chain = (verdict.chain ?? []).map(({ afterMs, to }) => ({ atMs: draft.atMs + afterMs, ...(to === undefined ? {} : { to: { roles: [...to.roles], groups: [...to.groups] } }) }))
+    .filter(({ atMs }) => verdict.onExpiry === "keep" || atMs < expiresAtMs);
   const record: ApprovalRecord = {
     approvalId: approvalIdOf(call.callId, 1), version: 1, kind: "tool_call", runId: run.runId, callId: call.callId, tool: call.tool,
     argsRev: draft.entry.rev, argsDigest: call.argsDigest, risk: verdict.risk, rule: verdict.rule, policyVersion: verdict.policyVersion,
     question: clip(verdict.reason, MAX_QUESTION), allowed: [...verdict.allowed],
-    approvers: { ...verdict.approvers, roles: [...verdict.approvers.roles] }, requestedBy: run.requestedBy, openedAtMs: draft.atMs,
-    expiresAtMs: Math.min(draft.atMs + ttlMs, run.expiresAtMs ?? Infinity), onExpiry: verdict.onExpiry, signatures: [],
+    approvers: ruleOf(verdict.approvers), requestedBy: run.requestedBy, openedAtMs: draft.atMs,
+    expiresAtMs, onExpiry: verdict.onExpiry, signatures: [], ...(chain.length === 0 ? {} : { chain }),
+    ...(mayAllowSession(verdict) ? { allowSession: true } : {}), ...given("consentForMs", verdict.consentForMs), ...given("toolDigest", call.toolDigest),
   };
   draft.emit({ type: "ApprovalOpened", record });
 }

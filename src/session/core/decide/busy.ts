@@ -2,7 +2,7 @@
 import type { BusyMode, SessionEventOf } from "../../../contracts/journal.js";
 import type { CommandOf, Decision } from "../command.js";
 import type { Run } from "../state.js";
-import { clip, plain, type Draft } from "./draft.js";
+import { ANONYMOUS, clip, plain, type Draft } from "./draft.js";
 import { endRun, recordResult } from "./ending.js";
 import { advance } from "./progress.js";
 import { MAX_CODE } from "../limits.js";
@@ -49,7 +49,7 @@ function steer(draft: Draft, about: { command: CommandOf<"ReceiveEvent">; receiv
     draft.emit({ type: "RunEnded", runId: received.runId, key: received.key, outcome: "rejected", code: clip(code, MAX_CODE), text: message });
     return draft.accept();
   }
-  draft.emit({ type: "MessageSteered", runId: run.runId, key: received.key, text: prepared.input });
+  draft.emit({ type: "MessageSteered", runId: run.runId, key: received.key, text: prepared.input, requestedBy: received.principal?.id ?? ANONYMOUS });
   if (about.mode === "withdraw") {
     withdrawApprovals(draft);
     advance(draft, prepared.reserveUsd);

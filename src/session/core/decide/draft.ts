@@ -54,4 +54,10 @@ export function clip(text: string, max: number): string {
   return text.length <= max ? text : `${text.slice(0, max - 1)}…`;
 }
 
+/** Who asked, where nobody is named. */
+export const ANONYMOUS = "anonymous";
+
+/** Why something does not count. */
+export type Objection = readonly [code: ProblemCode, message: string];
+
 export const plain = (text: string) => ({ text, truncated: false });

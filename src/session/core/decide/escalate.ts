@@ -1,5 +1,5 @@
 /** Owns: turning a run that cannot go on by itself into a question to people (DESIGN 3, failure of a tool). */
-import type { ApprovalRecord, EscalationReason } from "../../../contracts/decisions.js";
+import type { ApprovalRecord, ChainStep, EscalationReason } from "../../../contracts/decisions.js";
 import { approvalIdOf, argsDigest } from "../../../contracts/ids.js";
 import type { DecisionKind } from "../../../contracts/tools.js";
 import { MAX_QUESTION } from "../limits.js";
@@ -40,10 +40,14 @@ export function escalateExpired(draft: Draft, run: Run, call: ToolCall, expired:
   const record: ApprovalRecord = {
     ...base(draft, run, "approval_expired", question), approvalId: approvalIdOf(call.callId, call.openings + 1), callId: call.callId, tool: call.tool,
     argsRev: call.argsRev, argsDigest: call.argsDigest, risk: expired.risk, rule: expired.rule, policyVersion: expired.policyVersion,
-    approvers: { ...expired.approvers, roles }, allowed: [...new Set<DecisionKind>([...expired.allowed, "reject", "give_up"])],
+    approvers: { ...expired.approvers, roles }, chain: [...(expired.chain ?? []).slice(0, expired.chainDone ?? 0), ADMIN_TOO(draft.atMs)], chainDone: (expired.chainDone ?? 0) + 1,
+    ...given("consentForMs", expired.consentForMs), allowed: [...new Set<DecisionKind>([...expired.allowed, "reject", "give_up"])],
   };
   draft.emit({ type: "Escalated", runId: run.runId, reason: "approval_expired", message: question, record });
 }
+
+/** Also where groups are asked for, which an administrator need not be in. */
+const ADMIN_TOO = (atMs: number): ChainStep => ({ atMs, to: { roles: ["admin"], groups: [] } });
 
 function base(draft: Draft, run: Run, reason: EscalationReason, question: string): Omit<ApprovalRecord, "approvalId" | "argsDigest" | "allowed"> {
   return {

@@ -5,7 +5,7 @@ import { MAX_OUTBOX } from "../limits.js";
 import { runOf } from "../parts.js";
 import type { OpenSession, SessionState } from "../state.js";
 import { takeWhileBusy } from "./busy.js";
-import { Draft, given } from "./draft.js";
+import { ANONYMOUS, Draft, given } from "./draft.js";
 import { finishRun, recordDeadEvent } from "./ending.js";
 import { expireRun, startModel } from "./progress.js";
 
@@ -23,7 +23,7 @@ export function receiveEvent(state: SessionState, command: CommandOf<"ReceiveEve
   if (isFree(draft.session)) {
     draft.emit(received(event));
     startRun(draft, { key: event.key, runId: event.runId, rev: draft.entry.rev, ...given("expiresAtMs", event.expiresAtMs) }, {
-      prepared: command.prepared, requestedBy: event.principal?.id ?? "anonymous", correlationId: event.correlationId,
+      prepared: command.prepared, requestedBy: event.principal?.id ?? ANONYMOUS, correlationId: event.correlationId,
     });
     return draft.accept();
   }
@@ -71,10 +71,11 @@ interface Waiting { readonly key: string; readonly runId: string; readonly rev: 
 
 function startRun(draft: Draft, item: Waiting, about: { prepared: PreparedInput; requestedBy: string; correlationId: string }): void {
   const { limits } = draft.command;
-  const { check } = about.prepared;
+  const { check, agentVersion } = about.prepared;
   draft.emit({
     type: "RunStarted", runId: item.runId, key: item.key, eventRev: item.rev, input: about.prepared.input, requestedBy: about.requestedBy, correlationId: about.correlationId,
     expiresAtMs: Math.min(item.expiresAtMs ?? Infinity, draft.atMs + limits.runTimeoutMs), maxSteps: limits.maxSteps, budgetUsd: limits.budgetUsd,
+    ...given("agentVersion", agentVersion === draft.session.agentVersion ? undefined : agentVersion),
   });
   const run = draft.run;
   if (run === undefined) return;

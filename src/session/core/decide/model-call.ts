@@ -1,4 +1,5 @@
 /** Owns: model calls that start late, fail, get lost or come back after they were given up. */
+import { plural } from "../../../contracts/plural.js";
 import type { CommandOf, Decision } from "../command.js";
 import { backoffMs } from "../backoff.js";
 import { MAX_LOST_ATTEMPTS, MAX_MESSAGE, MAX_MODEL_ATTEMPTS } from "../limits.js";
@@ -47,7 +48,7 @@ function failCurrent(draft: Draft, run: Run, failure: Failure): void {
   bookCost(draft, failure);
   if (again) return;
   if (failure.kind === "permanent") { endRun(draft, { outcome: "failed", code: "model_failed", text: message }); return; }
-  escalateRun(draft, draft.run ?? run, "model_failed", `the model failed ${String(failures)} times, last: ${message}`);
+  escalateRun(draft, draft.run ?? run, "model_failed", `the model failed ${plural(failures, "time")}, last: ${message}`);
 }
 
 /** A host that stops aborts its calls: any host may take them up at once. Those who wait for room are spread, or they would all come back together. */

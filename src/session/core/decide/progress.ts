@@ -5,6 +5,7 @@
 import { GRANT_TTL_MS, TOOL_GRACE_MS } from "../limits.js";
 import { openCallsOf } from "../parts.js";
 import type { Run, ToolCall } from "../state.js";
+import { consentFault, settleUnconsented } from "./consent.js";
 import { plain, type Draft } from "./draft.js";
 import { endRun, finishRun, recordResult } from "./ending.js";
 import { escalateRun } from "./escalate.js";
@@ -60,6 +61,8 @@ export function dispatchCall(draft: Draft, callId: string, attempt: number): voi
   if (run === undefined || call === undefined) return;
   if (run.ending === undefined && isExpired(run, draft.atMs)) { expireRun(draft); return; }
   if (blockedBy(draft, call)) { recordResult(draft, call, "failed", plain(BLOCKED)); return; }
+  const fault = consentFault(call, { atMs: draft.atMs, policyVersion: draft.command.policyVersion });
+  if (fault !== undefined) { settleUnconsented(draft, call, fault); return; }
   const grant = call.grant ?? { issuedAtMs: draft.atMs, expiresAtMs: draft.atMs + GRANT_TTL_MS };
   const deadlineAtMs = draft.atMs + call.timeoutMs + TOOL_GRACE_MS;
   if (call.grant !== undefined && deadlineAtMs > grant.expiresAtMs) { grantTooOld(draft, call); return; }

@@ -7,7 +7,8 @@ import type { CommandOf, Decision, SessionCommand } from "../command.js";
 import type { OpenSession } from "../state.js";
 import { close } from "./control.js";
 import { recordErased } from "./deletion.js";
-import { Draft, given } from "./draft.js";
+import { MAX_MESSAGE } from "../limits.js";
+import { clip, Draft, given } from "./draft.js";
 import { knowsKey } from "./intake.js";
 import { clearPublished, releaseGuard } from "./tick.js";
 
@@ -28,7 +29,7 @@ export function inQuarantine(state: OpenSession, command: SessionCommand): Decis
     case "ReceiveEvent":
       if (command.seen || knowsKey(state, command.event.key)) return draft.refuse("duplicate", `the event ${command.event.source} ${command.event.id} was accepted before`);
       return refused(draft);
-    case "TakeNext": case "StartModelCall": case "RecordAnswer": case "RecordModelFailure": case "RecordClaim": case "RecordToolResult": case "AcknowledgeApproval": case "Cancel": case "Delete":
+    case "TakeNext": case "StartModelCall": case "RecordAnswer": case "RecordModelFailure": case "RecordClaim": case "RecordToolResult": case "AcknowledgeApproval": case "TendApproval": case "RevokeAllowance": case "Cancel": case "Delete": case "Compact":
       return refused(draft);
   }
 }
@@ -42,11 +43,15 @@ function closeReleased(draft: Draft, command: CommandOf<"Close">): Decision {
 /** The person gets a verdict, and may decide anew after the release (I10). */
 function refuseDecision(draft: Draft, { claims: { approvalId, jti, principal, via }, judged }: CommandOf<"Decide">): Decision {
   if (draft.session.recentDecisions.some((line) => line.decisionId === jti)) return draft.refuse("duplicate", `decision ${jti} was received before`);
-  draft.emit({ type: "DecisionRefused", approvalId, decisionId: jti, code: "session_quarantined", ...given("principal", judged.ok ? principal : undefined), via });
+  draft.emit({ type: "DecisionRefused", approvalId, decisionId: jti, code: "session_quarantined", ...given("principal", judged.ok ? principal : undefined), via, message: clip(whyQuarantined(draft), MAX_MESSAGE) });
   return refused(draft);
 }
 
 function refused(draft: Draft): Decision {
+  return draft.refuse("session_quarantined", whyQuarantined(draft));
+}
+
+function whyQuarantined(draft: Draft): string {
   const { reason, message } = draft.session.quarantine ?? { reason: "", message: "" };
-  return draft.refuse("session_quarantined", `the session is quarantined (${reason}): ${message}`);
+  return `the session is quarantined (${reason}): ${message}`;
 }

@@ -1,11 +1,11 @@
 /** Owns: everything that is due by the clock (guard, nudge, timer). Idempotent: a tick that finds nothing due emits nothing. */
 import type { ApprovalRecord } from "../../../contracts/decisions.js";
 import type { CommandOf, Decision } from "../command.js";
-import { REPUBLISH_MS, REPUBLISH_TOOL_MS } from "../limits.js";
+import { MAX_OUTBOX, REPUBLISH_MS, REPUBLISH_TOOL_MS } from "../limits.js";
 import { guardIsIdle, reaskAtMs } from "../rest.js";
 import type { SessionState } from "../state.js";
-import { Draft, plain } from "./draft.js";
-import { recordResult } from "./ending.js";
+import { Draft, given, plain } from "./draft.js";
+import { endRun, recordResult } from "./ending.js";
 import { escalateExpired } from "./escalate.js";
 import { expireWaiting } from "./intake.js";
 import { loseModelCall, startDue } from "./model-call.js";
@@ -29,8 +29,10 @@ export function tick(state: SessionState, command: Tick): Decision {
   return draft.accept();
 }
 
+/** Each leaves two publications, larger than its place in the mailbox: no more at once than the outbox holds, the others when there is room (I9). */
 function expireMailbox(draft: Draft): void {
   for (const item of draft.session.mailbox) {
+    if (draft.session.outbox.length >= MAX_OUTBOX) return;
     if (item.expiresAtMs !== undefined && item.expiresAtMs <= draft.atMs) expireWaiting(draft, item);
   }
 }
@@ -57,15 +59,28 @@ function tickCall(draft: Draft, callId: string): void {
   if ((reaskAtMs(draft.session, call) ?? Infinity) <= draft.atMs) draft.emit({ type: "PublicationRepeated", rowId: `tool:${call.callId}:${String(life.try)}`, publication: (life.publications ?? 1) + 1 });
 }
 
-function tickApproval(draft: Draft, record: ApprovalRecord): void {
+function tickApproval(draft: Draft, { approvalId }: ApprovalRecord): void {
+  takeSteps(draft, approvalId);
   const { run } = draft;
-  if (run === undefined || record.onExpiry === "keep" || record.expiresAtMs === undefined || record.expiresAtMs > draft.atMs) return;
-  if (!draft.session.approvals.includes(record)) return;
+  const record = draft.session.approvals.find((open) => open.approvalId === approvalId);
+  if (run === undefined || record === undefined || record.onExpiry === "keep" || record.expiresAtMs === undefined || record.expiresAtMs > draft.atMs) return;
   draft.emit({ type: "ApprovalExpired", approvalId: record.approvalId, action: record.onExpiry });
   const call = record.callId === undefined ? undefined : draft.call(record.callId);
   if (call === undefined) return;
   if (record.onExpiry === "escalate") escalateExpired(draft, run, call, record);
   else recordResult(draft, call, "expired", plain("expired: nobody decided in time, so it did not run"));
+  if (record.onExpiry === "stop") endRun(draft, { outcome: "expired", code: "approval_expired", text: `nobody decided in time about ${record.tool ?? "the run"}, and policy ends the run then` });
+}
+
+/** Steps of the chain that are due. After a long stillness several at once: those in between reach people too. */
+function takeSteps(draft: Draft, approvalId: string): void {
+  for (;;) {
+    const record = draft.session.approvals.find((open) => open.approvalId === approvalId);
+    const step = record?.chainDone ?? 0;
+    const due = record?.chain?.[step];
+    if (due === undefined || due.atMs > draft.atMs) return;
+    draft.emit({ type: "ApprovalReminded", approvalId, step, ...given("to", due.to) });
+  }
 }
 
 export function clearPublished(draft: Draft, published: readonly string[]): void {

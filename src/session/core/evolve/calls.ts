@@ -3,6 +3,7 @@ import type { SessionEventOf } from "../../../contracts/journal.js";
 import { RING } from "../limits.js";
 import { addRow, callOf, dropRows, ring, withCall, withCommon, withRun, type EntryAt, type Parts } from "../parts.js";
 import type { Run } from "../state.js";
+import { useAllowance } from "./allowances.js";
 import type { AppliersOf } from "./applier.js";
 import { growRound } from "./window.js";
 
@@ -12,6 +13,11 @@ function dropToolRows(parts: Parts, callId: string): Parts {
 
 function known(parts: Parts, callId: string): Parts {
   return withCommon(parts, { unknownCalls: parts.common.unknownCalls.filter((call) => call.callId !== callId) });
+}
+
+function allowed(parts: Parts, { callId, policyVersion, allowanceId }: SessionEventOf<"ToolCallAllowed">): Parts {
+  const permitted = withCall(parts, callId, ({ argsDigest }) => ({ permit: { policyVersion, argsDigest } }));
+  return allowanceId === undefined ? permitted : useAllowance(permitted, allowanceId);
 }
 
 function dispatched(parts: Parts, event: SessionEventOf<"ToolCallDispatched">, entry: EntryAt): Parts {
@@ -66,7 +72,7 @@ function resultRecorded(parts: Parts, event: SessionEventOf<"ToolResultRecorded"
 export const callAppliers: AppliersOf<
   "ToolCallAllowed" | "ToolCallDenied" | "ToolCallDispatched" | "ToolCallClaimed" | "ToolTryFailed" | "ToolOutcomeUnknown" | "ToolResultRecorded" | "LateResultRecorded"
 > = {
-  ToolCallAllowed: (parts) => parts,
+  ToolCallAllowed: allowed,
   ToolCallDenied: (parts) => parts,
   ToolCallDispatched: dispatched,
   ToolCallClaimed: claimed,

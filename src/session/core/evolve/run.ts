@@ -31,12 +31,14 @@ function started(parts: Parts, event: SessionEventOf<"RunStarted">, entry: Entry
     steps: 0, maxSteps: event.maxSteps ?? DEFAULT_MAX_STEPS, budgetUsd: event.budgetUsd ?? DEFAULT_BUDGET_USD, spentUsd: 0,
     reflections: 0, lostAttempts: 0, attempt: 0, failedAttempts: 0, steered: [], steerPending: false, rejected: [], escalations: 0, calls: [],
   };
-  return openRound({ ...leaveMailbox(parts, event.key), run }, entry.rev, Buffer.byteLength(event.input));
+  const own = leaveMailbox(parts, event.key);
+  const moved = event.agentVersion === undefined ? own : withCommon(own, { agentVersion: event.agentVersion });
+  return openRound({ ...moved, run }, entry.rev, Buffer.byteLength(event.input));
 }
 
 function steered(parts: Parts, event: SessionEventOf<"MessageSteered">, entry: EntryAt): Parts {
   const item = parts.common.mailbox.find((other) => other.key === event.key);
-  const message = { key: event.key, runId: item?.runId ?? event.runId, eventRev: item?.rev ?? entry.rev };
+  const message = { key: event.key, runId: item?.runId ?? event.runId, eventRev: item?.rev ?? entry.rev, ...(event.requestedBy === undefined ? {} : { by: event.requestedBy }) };
   return growRound(withRun(leaveMailbox(parts, event.key), (run) => ({ steered: [...run.steered, message], steerPending: true })), event.text);
 }
 

@@ -9,21 +9,21 @@ import { Problem } from "../../../contracts/problems.js";
 import { DecisionKind } from "../../../contracts/tools.js";
 import { compileCondition } from "./condition.js";
 import { didYouMean } from "../../../contracts/suggest.js";
-import { PolicyFile, PolicyRule, type CompiledRule, type Policy } from "./policy.js";
+import { durationMs, PolicyFile, PolicyRule, type CompiledRule, type Policy } from "./policy.js";
 
 export interface PolicyText { readonly file: string; readonly text: string }
 interface Fault { readonly path: string; readonly message: string }
 interface Source { readonly file: string; readonly document: Document; readonly lines: LineCounter }
 type Path = readonly (string | number)[];
 
-const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
 const KNOWN_KEYS: Readonly<Record<string, readonly string[]>> = {
   "": ["version", "rules"],
   rule: Object.keys(PolicyRule.shape),
   match: ["tools", "agents"],
-  approvers: ["roles", "quorum", "excludeRequester"],
+  approvers: ["roles", "groups", "quorum", "excludeRequester"],
+  chain: ["after", "to", "roles", "groups"],
 };
-const ASK_ONLY = ["approvers", "allowed", "expiresIn", "onExpiry"] as const;
+const ASK_ONLY = ["approvers", "allowed", "expiresIn", "onExpiry", "chain", "allowSession", "consentFor"] as const;
 
 /** Throws Problem `config_invalid`; `errors` has one row for each fault, `path` being `file:line rule`. */
 export function compilePolicy(texts: readonly PolicyText[]): Policy {
@@ -111,8 +111,4 @@ function lineOf({ document, lines }: Source, path: Path): number {
     if (Array.isArray(range) && typeof range[0] === "number") return lines.linePos(range[0]).line;
   }
   return 1;
-}
-
-function durationMs(text: string): number {
-  return Number(text.slice(0, -1)) * (UNIT_MS[text.slice(-1)] ?? 1);
 }

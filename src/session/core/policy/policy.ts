@@ -9,6 +9,14 @@ import { DecisionKind, Risk } from "../../../contracts/tools.js";
 
 const Glob = z.string().min(1).max(200);
 
+const Duration = z.string().regex(/^[1-9]\d{0,5}[smhd]$/, 'expected a number and s, m, h or d, such as "24h"');
+const UNIT_MS: Readonly<Record<string, number>> = { s: 1000, m: 60_000, h: 3_600_000, d: 86_400_000 };
+
+/** A checked duration in milliseconds. */
+export function durationMs(text: string): number {
+  return Number(text.slice(0, -1)) * (UNIT_MS[text.slice(-1)] ?? 1);
+}
+
 /** One rule as it is written in YAML. */
 export const PolicyRule = z.strictObject({
   id: z.string().regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, "expected lower-case letters, digits, dots, dashes and underscores, 63 at most"),
@@ -21,13 +29,22 @@ export const PolicyRule = z.strictObject({
   risk: Risk.optional(),
   approvers: z.strictObject({
     roles: z.array(z.string().min(1).max(100)).min(1).optional(),
+    /** A person must be in one of them as well. */
+    groups: z.array(z.string().min(1).max(100)).min(1).optional(),
     quorum: z.number().int().min(1).max(10).optional(),
     excludeRequester: z.boolean().optional(),
   }).optional(),
   allowed: z.array(DecisionKind).min(1).optional(),
   /** `90s`, `30m`, `24h`, `7d`. */
-  expiresIn: z.string().regex(/^[1-9]\d{0,5}[smhd]$/, 'expected a number and s, m, h or d, such as "24h"').optional(),
+  expiresIn: Duration.optional(),
   onExpiry: OnExpiry.optional(),
+  /** Reminders, and who else may decide from then on. */
+  chain: z.array(z.strictObject({ after: Duration, to: z.strictObject({ roles: z.array(z.string().min(1).max(100)).min(1).optional(), groups: z.array(z.string().min(1).max(100)).min(1).optional() })
+    .refine((to) => to.roles !== undefined || to.groups !== undefined, "name roles or groups; leave it out for a reminder").optional() })).min(1).max(5).optional(),
+  /** Whether a person may allow the tool for the rest of the session; never where the risk is high. */
+  allowSession: z.boolean().optional(),
+  /** How long an approval may wait until the call goes out. */
+  consentFor: Duration.optional(),
 });
 export type PolicyRule = z.infer<typeof PolicyRule>;
 

@@ -1,5 +1,6 @@
 /** Owns: what changed between the arguments that were proposed and those that a person makes of them. Numbers differ when their digits do. */
-import { canonicalText, inline, isObject, kindOf, pathText, type JsonKind, type Path } from "./json.js";
+import { canonicalText } from "./json.js";
+import { inline, isObject, kindOf, pathText, type JsonKind, type Path } from "./json-edit.js";
 
 export interface Change {
   readonly path: string;

@@ -8,14 +8,14 @@ let down: boolean;
 let guards: Guards;
 
 beforeEach(() => {
-  vi.useFakeTimers();
+  vi.useFakeTimers({ now: Date.parse("2026-01-01T00:00:00Z") });
   calls = [];
   down = false;
   const call = (what: string): Promise<void> => {
     calls.push(what);
     return down ? Promise.reject(new Error("the scheduler is away")) : Promise.resolve();
   };
-  guards = new Guards({ set: (actorId, name) => call(`set ${actorId} ${name}`), remove: (actorId, name) => call(`remove ${actorId} ${name}`) }, pino({ level: "silent" }));
+  guards = new Guards({ set: (actorId, name) => call(`set ${actorId} ${name}`), remove: (actorId, name) => call(`remove ${actorId} ${name}`) }, pino({ level: "silent" }), () => Promise.resolve(false));
 });
 afterEach(() => {
   guards.stop();
@@ -32,7 +32,7 @@ describe("a released guard", () => {
       await vi.advanceTimersByTimeAsync(1_500);
     }
     expect(calls).toEqual([]);
-    await vi.advanceTimersByTimeAsync(600);
+    await vi.advanceTimersByTimeAsync(1_000);
     expect(calls).toEqual(["remove a guard-1"]);
   });
 
@@ -41,7 +41,7 @@ describe("a released guard", () => {
     await vi.advanceTimersByTimeAsync(1_500);
     guards.release("a", 2);
     guards.release("b", 1);
-    await vi.advanceTimersByTimeAsync(600);
+    await vi.advanceTimersByTimeAsync(1_000);
     expect(calls).toEqual(["remove a guard-1"]);
     await vi.advanceTimersByTimeAsync(1_500);
     expect(calls).toEqual(["remove a guard-1", "remove a guard-2", "remove b guard-1"]);

@@ -1,0 +1,57 @@
+/** Both overlays on a real API server: server-side validation, Dapr's and KEDA's own CRDs, pod security `restricted` enforced. */
+import { afterAll, beforeAll, describe, expect, it } from "vitest";
+import { installCrds, startCluster, type TestCluster } from "../support/k8s/control-plane.js";
+import { manifestProblems } from "../support/k8s/checks.js";
+import { NAMESPACE, OVERLAYS, parseManifests, TOOLS_NAMESPACE, workloadsIn, type Manifest, type Overlay } from "../support/k8s/manifests.js";
+import { podOf } from "../support/k8s/pods.js";
+import { REPO_ROOT } from "../support/cluster.js";
+
+describe.each([...OVERLAYS])("the overlay %s", (overlay: Overlay) => {
+  let cluster: TestCluster;
+  let applied: Manifest[];
+
+  beforeAll(async () => {
+    cluster = await startCluster();
+    await installCrds(cluster);
+    if (overlay === "production") await cluster.create({ apiVersion: "node.k8s.io/v1", kind: "RuntimeClass", metadata: { name: "gvisor" }, handler: "runsc" });
+    applied = parseManifests(await cluster.kubectl(["kustomize", `${REPO_ROOT}/k8s/overlays/${overlay}`]));
+  });
+  afterAll(async () => { await cluster.close(); });
+
+  it("is applied whole, in one go, with no field that the server does not know", async () => {
+    const said = await cluster.kubectl(["apply", "--server-side", "--validate=strict", "-k", `${REPO_ROOT}/k8s/overlays/${overlay}`]);
+    expect(said.trim().split("\n").filter((line) => line.endsWith("serverside-applied"))).toHaveLength(applied.length);
+  });
+
+  it("is applied again without a change", async () => {
+    const changes = await cluster.kubectl(["diff", "--server-side", "-k", `${REPO_ROOT}/k8s/overlays/${overlay}`]).catch((error: unknown) => (error as { stdout: string }).stdout);
+    expect(changes).toBe("");
+  });
+
+  it("is, by kubectl, what the static checks saw by kustomize", () => {
+    expect(manifestProblems(applied, overlay)).toEqual([]);
+  });
+
+  it("makes pods that pod security `restricted` takes", async () => {
+    for (const workload of workloadsIn(applied)) {
+      const pod = await cluster.create(podOf(workload, applied));
+      expect(pod.metadata.namespace).toBe(workload.namespace);
+    }
+  });
+
+  it.each([NAMESPACE, TOOLS_NAMESPACE])("has a namespace %s that refuses a pod with one right too many", async (namespace) => {
+    const workload = workloadsIn(applied).find((one) => one.namespace === namespace)!;
+    const pod = podOf(workload, applied, "greedy");
+    const [container] = (pod.spec as { containers: { securityContext: Record<string, unknown> }[] }).containers;
+    container!.securityContext["allowPrivilegeEscalation"] = true;
+    await expect(cluster.create(pod)).rejects.toThrow(/violates PodSecurity "restricted:latest": allowPrivilegeEscalation != false/);
+  });
+
+  it("gives no app a right in the cluster", async () => {
+    for (const app of ["gateway", "sessions", "console", "tools"]) {
+      const namespace = app === "tools" ? TOOLS_NAMESPACE : NAMESPACE;
+      const may = await cluster.kubectl(["auth", "can-i", "get", "secrets", "-n", namespace, "--as", `system:serviceaccount:${namespace}:${app}`]).catch((error: unknown) => (error as { stdout: string }).stdout);
+      expect(may.trim()).toBe("no");
+    }
+  });
+});
