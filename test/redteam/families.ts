@@ -255,6 +255,7 @@ export const stream: Family = {
 
 /** A refusal of the gateway: in the chained audit where a right was wanting, with the very request's id, else in its log. */
 async function gatewayHas(w: RedWorld, reply: Reply): Promise<boolean> {
+  if (reply.status < 300) return false;
   const code = reply.body["code"];
   const requestId = String(reply.body["instance"]).replace("urn:docket:request:", "");
   if (![401, 403].includes(reply.status)) return await until(w, "a line in the gateway's log", () => w.gatewayLog.some((line) => line["code"] === code) || undefined).catch(() => false);
