@@ -22,6 +22,7 @@ import { CliError, EXIT, type ExitCode } from "./exit.js";
 import type { CliIo } from "./io.js";
 import { FORMATS, visible } from "./output.js";
 import { pageFor } from "./pages.js";
+import { versionOf } from "./version.js";
 
 /** Runs one command line (without node and script). Never throws. */
 export async function runCli(argv: readonly string[], io: CliIo): Promise<ExitCode> {
@@ -41,7 +42,7 @@ export async function runCli(argv: readonly string[], io: CliIo): Promise<ExitCo
 
 /** The whole tree; the documentation test walks it. */
 export function buildProgram(io: CliIo, runner: Runner): Command {
-  const program = new Command("docket").description("Operate durable agents: sessions, approvals, dead letters, policies")
+  const program = new Command("docket").description("Operate durable agents: sessions, approvals, dead letters, policies").version(versionOf(), "-V, --version", "print the version of this docket")
     .addOption(new Option("-o, --output <FORMAT>", "how data is printed").choices(FORMATS).default("table"))
     .addOption(new Option("--color <WHEN>", "colours (also NO_COLOR)").choices(["auto", "always", "never"]).default("auto"))
     .option("--gateway <URL>", "the gateway (or DOCKET_GATEWAY_URL, or what `npm run dev` wrote down)").option("--console <URL>", "the console (or DOCKET_CONSOLE_URL, or what `npm run dev` wrote down)")

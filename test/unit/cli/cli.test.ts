@@ -1,10 +1,12 @@
+import { readFileSync } from "node:fs";
 import { chmod, mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { join, resolve } from "node:path";
 import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { PROBLEMS, Problem, type ProblemCode } from "../../../src/contracts/problems.js";
 import { EXIT } from "../../../src/cli/exit.js";
 import { buildProgram, everyCommand } from "../../../src/cli/program.js";
+import { versionOf } from "../../../src/cli/version.js";
 import { identify } from "../../../src/launcher/process-identity.js";
 import { docket, fakeServer, quietIo, sse, type FakeServer } from "../../support/cli-fakes.js";
 
@@ -137,6 +139,21 @@ describe("help", () => {
       expect(ran.code).toBe(0);
       expect(ran.out, leaf).toMatch(/Examples?:\n {2}docket /);
     }
+  });
+});
+
+describe("--version", () => {
+  const { version } = JSON.parse(readFileSync("package.json", "utf8")) as { version: string };
+  it.each([[["--version"]], [["-V"]], [["session", "list", "--version"]]])("%j prints the package's version alone and asks nobody", async (args) => {
+    expect(await docket(args, { env: { DOCKET_CONSOLE_URL: "http://127.0.0.1:1" } })).toMatchObject({ code: 0, out: `${version}\n`, err: "" });
+  });
+  it("is in the help, and found from the compiled files as from the sources", async () => {
+    expect((await docket(["--help"])).out).toMatch(/-V, --version +print the version/);
+    expect(versionOf(resolve("dist/src/cli"))).toBe(version);
+  });
+  it("is not that of another package, nor made up where there is none", async () => {
+    await writeFile(join(dir, "package.json"), JSON.stringify({ name: "other", version: "9.9.9" }));
+    expect(versionOf(dir)).toBe("unknown");
   });
 });
 

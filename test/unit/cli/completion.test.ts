@@ -50,7 +50,7 @@ describe("in bash", () => {
   it.each([
     ["docket -o ", ["table", "json", "jsonl"]], ["docket session list -o js", ["json", "jsonl"]], ["docket --output=js", ["json", "jsonl"]],
     ["docket approval list --state ", ["open", "decided", "expired", "withdrawn", "all"]], ["docket dlq list --state ", ["dead", "redriven", "discarded"]], ["docket completion ", ["bash", "zsh", "fish"]],
-    ["docket app", ["approval"]], ["docket approval re", ["reject", "respond", "retry", "resend"]], ["docket session list --quar", ["--quarantined"]],
+    ["docket app", ["approval"]], ["docket approval re", ["reject", "respond", "retry", "resend"]], ["docket session list --quar", ["--quarantined"]], ["docket --vers", ["--version"]],
     ["docket session list --status ID", ["IDLE"]], ["docket session list --status IDLE,ESC", ["IDLE,ESCALATED"]],
     ["docket audit verify ev", ["event.json"]], ["docket audit verify --keys-dir ke", ["keys"]],
     ["docket session list --search list --quar", ["--quarantined"]], ["docket --console http://127.0.0.1:7301 approval appr", ["approve"]], ["docket session send ord-1 ", []], ["docket nonsense ", []],
