@@ -24,10 +24,12 @@ export interface AuditFileReport {
   readonly hidden: number;
   /** Heads whose signature and row are right. */
   readonly heads: number;
+  /** The last row that such a head, or the one that was kept elsewhere, stands for; 0 for none. Rows behind it fit together, which a forger could make them do. */
+  readonly signedSeq: number;
   readonly signedAtMs: number | null;
   /** The file leaves older rows out that the console still had. */
   readonly partial: boolean;
-  /** The first fault: the line of the file, the row where it is known, and what is wrong. */
+  /** The first fault: the line of the file, the row where it is known (where the end is missing: the first row that is not there), and what is wrong. */
   readonly fault: { readonly line: number; readonly seq: number; readonly reason: string } | null;
 }
 
@@ -65,6 +67,7 @@ class AuditFileReader {
   #known: AuditHeadClaims | undefined;
   #hidden = 0;
   #heads = 0;
+  #signedSeq = 0;
 
   constructor(options: AuditFileOptions) { this.#options = options; }
 
@@ -91,7 +94,10 @@ class AuditFileReader {
     const fault = faultOf(row, text, this.#last ?? { seq: row.seq - 1, hash: row.prev });
     if (fault !== undefined) throw new Fault(row.seq, fault);
     this.#last = { seq: row.seq, hash: row.hash };
-    if (this.#known?.seq === row.seq && this.#known.hash !== row.hash) throw new Fault(row.seq, `row ${String(row.seq)} is not the one of the head that was kept elsewhere: rows up to it were rewritten`);
+    if (this.#known?.seq === row.seq) {
+      if (this.#known.hash !== row.hash) throw new Fault(row.seq, `row ${String(row.seq)} is not the one of the head that was kept elsewhere: rows up to it were rewritten`);
+      this.#signedSeq = row.seq;
+    }
     if (text === undefined) { this.#hidden += 1; this.#withheld.add(row.seq); return; }
     const content = AuditContent.safeParse(entry);
     if (!content.success) throw new Fault(row.seq, `the content of row ${String(row.seq)} is not that of an audit row`);
@@ -108,6 +114,7 @@ class AuditFileReader {
     if (claims.seq !== seq) throw new Fault(seq, `the head behind row ${String(seq)} signs row ${String(claims.seq)}: rows were taken out or put in`);
     if (claims.hash !== this.#last?.hash) throw new Fault(seq, `the head behind row ${String(seq)} signs another row ${String(seq)}: rows up to it were rewritten`);
     this.#heads += 1;
+    this.#signedSeq = seq;
     if (claims.purpose === "export") [this.#closing, this.#listed] = [claims, withheld];
   }
 
@@ -127,13 +134,19 @@ class AuditFileReader {
     const closing = this.#closing, first = this.#first, last = this.#last;
     const seq = last?.seq ?? 0;
     if (this.#installation === undefined) throw new Fault(0, "the file is empty");
-    if (closing === undefined || last === undefined || first === undefined) throw new Fault(seq, `the file ends after row ${String(seq)} without the signed head that ends every export: its end is missing`);
+    if (closing === undefined || last === undefined || first === undefined) throw new Fault(seq + 1, `the file ends after row ${String(seq)} without the signed head that ends every export: its end is missing, ${this.#missingFrom(seq + 1)}`);
     if (closing.from === undefined || closing.from.seq !== first.seq || closing.from.prev !== first.prev) throw new Fault(first.seq, `the export began with row ${String(closing.from?.seq ?? 0)}, the file begins with row ${String(first.seq)}: its beginning is missing`);
     if (!closing.from.olderKept) this.#checkBeginning(first);
     if (closing.withheld !== undefined) this.#checkWithheld(closing.withheld, seq);
-    if (this.#known !== undefined && this.#known.seq > seq) throw new Fault(seq, `the head that was kept elsewhere signs row ${String(this.#known.seq)}, and the file ends with row ${String(seq)}: rows are missing at the end`);
+    if (this.#known !== undefined && this.#known.seq > seq) throw new Fault(seq + 1, `the head that was kept elsewhere signs row ${String(this.#known.seq)}, and the file ends with row ${String(seq)}: rows are missing at the end`);
     const least = this.#options.atLeastSeq;
-    if (least !== undefined && seq < least) throw new Fault(seq, `the file ends with row ${String(seq)}, expected at least row ${String(least)}: rows are missing at the end`);
+    if (least !== undefined && seq < least) throw new Fault(seq + 1, `the file ends with row ${String(seq)}, expected at least row ${String(least)}: rows are missing at the end`);
+  }
+
+  /** What a file without its end lacks, as far as can be told without it. */
+  #missingFrom(next: number): string {
+    const least = Math.max(this.#options.atLeastSeq ?? 0, this.#known?.seq ?? 0);
+    return least < next ? `that head alone or rows from ${String(next)} on too` : `rows ${String(next)} to ${String(least)} at least`;
   }
 
   /** A row without content is one that the console left out, not one that somebody emptied later. */
@@ -155,7 +168,7 @@ class AuditFileReader {
 
   report(fault: AuditFileReport["fault"]): AuditFileReport {
     return {
-      ok: fault === null, installation: this.#installation ?? "", firstSeq: this.#first?.seq ?? 0, lastSeq: this.#last?.seq ?? 0, hidden: this.#hidden, heads: this.#heads,
+      ok: fault === null, installation: this.#installation ?? "", firstSeq: this.#first?.seq ?? 0, lastSeq: this.#last?.seq ?? 0, hidden: this.#hidden, heads: this.#heads, signedSeq: this.#signedSeq,
       signedAtMs: this.#closing === undefined ? null : this.#closing.iat * 1000, partial: this.#closing?.from?.olderKept === true, fault,
     };
   }

@@ -6,7 +6,7 @@ import type { Command } from "commander";
 import { z } from "zod";
 import { AuditChainState, AuditContent, AuditLine } from "../../contracts/audit.js";
 import { Problem } from "../../contracts/problems.js";
-import { verifyAuditFile } from "../../platform/audit-file.js";
+import { verifyAuditFile, type AuditFileReport } from "../../platform/audit-file.js";
 import { loadTrust } from "../../platform/keys.js";
 import { queryOf, type CliContext, type Runner } from "../context.js";
 import { keysDirOf } from "../data-dir.js";
@@ -78,8 +78,15 @@ async function verify({ io, printer }: CliContext, file: string, options: Verify
   printer.one(report, () => fault === null ? fields([
     ["audit", "whole and true"], ["rows", `${String(report.firstSeq)} to ${String(report.lastSeq)}${report.partial ? " (older rows were left out)" : ""}${report.hidden === 0 ? "" : `; of ${String(report.hidden)} the hash only, they are other tenants'`}`],
     ["signed", `${new Date(report.signedAtMs ?? 0).toISOString()}, ${counted(report.heads, "head")}`], ["installation", report.installation],
-  ]) : fields([["audit", `NOT TRUE: ${fault.reason}`], ["first bad row", String(fault.seq)], ["line", String(fault.line)], ["good before it", report.lastSeq === 0 ? "nothing" : `rows ${String(report.firstSeq)} to ${String(Math.min(report.lastSeq, Math.max(fault.seq - 1, report.firstSeq)))}`]]));
+  ]) : fields([["audit", `NOT TRUE: ${fault.reason}`], ["first bad row", String(fault.seq)], ["line", String(fault.line)], ["before it", soundness(report, fault.seq)]]));
   return fault === null ? EXIT.ok : EXIT.negative;
+}
+
+/** What can be said of the rows before the first bad one. That they fit together anybody can bring about; a signature stands for what it covers. */
+function soundness({ firstSeq, lastSeq, signedSeq }: AuditFileReport, faultSeq: number): string {
+  const last = Math.min(lastSeq, faultSeq - 1), signed = Math.min(signedSeq, last);
+  if (last < firstSeq || last === 0) return "nothing";
+  return `rows ${String(firstSeq)} to ${String(last)} fit together; ${signed < firstSeq ? "no signature stands for them" : signed === last ? "signed" : `signed up to row ${String(signed)}`}`;
 }
 
 async function trustOf(io: CliIo, keysDir: string | undefined): ReturnType<typeof loadTrust> {

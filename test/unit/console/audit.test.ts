@@ -79,8 +79,10 @@ describe("an export", () => {
     ["a row removed", () => without(at(5)), { seq: 6, reason: /row 5 is missing/ }],
     ["two rows swapped", () => { const moved = [...lines]; [moved[at(3)], moved[at(4)]] = [moved[at(4)] ?? "", moved[at(3)] ?? ""]; return moved; }, { seq: 4, reason: /row 3 is missing/ }],
     ["a row repeated", () => [...lines.slice(0, at(3) + 1), lines[at(3)] ?? "", ...lines.slice(at(3) + 1)], { seq: 3, reason: /reordered or repeated/ }],
-    ["the end cut off", () => lines.slice(0, -3), { seq: 12, reason: /its end is missing/ }],
-    ["cut off right behind a signed head", () => lines.slice(0, lines.findIndex((line) => line.includes('"type":"head"')) + 1), { seq: 6, reason: /its end is missing/ }],
+    ["the end cut off", () => lines.slice(0, -3), { seq: 13, reason: /ends after row 12 .* its end is missing, that head alone or rows from 13 on too/ }],
+    ["cut off right behind a signed head", () => lines.slice(0, lines.findIndex((line) => line.includes('"type":"head"')) + 1), { seq: 7, reason: /its end is missing/ }],
+    ["the end cut off in the middle of a row", () => [...lines.slice(0, at(9)), (lines[at(9)] ?? "").slice(0, 40)], { seq: 9, reason: /not one of an audit export/ }],
+    ["nothing left but the beginning", () => lines.slice(0, 1), { seq: 1, reason: /its end is missing/ }],
     ["rows before the last head cut out", () => without(...rowsOf(lines).slice(-2)), { seq: 12, reason: /signs row 14/ }],
     ["the beginning cut off", () => without(at(1), at(2)), { seq: 3, reason: /its beginning is missing/ }],
     ["rows behind the end", () => [...lines, lines[at(2)] ?? ""], { seq: 15, reason: /lines follow/ }],
@@ -151,10 +153,26 @@ describe("an export", () => {
     await add(2);
     const newer = await exported();
     const head = (JSON.parse(newer.at(-1) ?? "") as { jws: string }).jws;
-    expect(await verify(lines, { knownHead: head })).toMatchObject({ ok: false, fault: { reason: expect.stringMatching(/rows are missing at the end/) as string } });
+    expect(await verify(lines, { knownHead: head })).toMatchObject({ ok: false, lastSeq: 14, fault: { seq: 15, reason: expect.stringMatching(/rows are missing at the end/) as string } });
     expect(await verify(newer, { knownHead: head })).toMatchObject({ ok: true });
-    expect(await verify(lines, { atLeastSeq: 15 })).toMatchObject({ ok: false });
+    expect(await verify(lines, { atLeastSeq: 16 })).toMatchObject({ ok: false, fault: { seq: 15, reason: "the file ends with row 14, expected at least row 16: rows are missing at the end" } });
     expect(await verify(lines, { atLeastSeq: 14 })).toMatchObject({ ok: true });
+  });
+
+  it("that was cut short names the first row that is not there, and how far rows must have gone", async () => {
+    const cut = lines.slice(0, at(11));
+    expect(await verify(cut, { atLeastSeq: 14 })).toMatchObject({ ok: false, lastSeq: 10, signedSeq: 6, fault: { seq: 11, reason: expect.stringMatching(/ends after row 10 .* its end is missing, rows 11 to 14 at least$/) as string } });
+    const head = (JSON.parse(lines.at(-1) ?? "") as { jws: string }).jws;
+    expect(await verify(cut, { knownHead: head })).toMatchObject({ fault: { seq: 11, reason: expect.stringMatching(/rows 11 to 14 at least$/) as string } });
+    expect(await verify(cut, { atLeastSeq: 10 })).toMatchObject({ fault: { seq: 11, reason: expect.stringMatching(/that head alone or rows from 11 on too$/) as string } });
+  });
+
+  it("says for which rows a signature stands: rows that fit together may be forged", async () => {
+    expect(await verify(lines)).toMatchObject({ signedSeq: 14 });
+    const forged = await rechained(lines, (entry) => { if (entry["principalId"] === "p3") entry["principalId"] = "mallory"; });
+    expect(await verify(forged), "row 3 was rewritten with all behind it").toMatchObject({ signedSeq: 0, fault: { seq: 6 } });
+    const kept = (JSON.parse(lines.at(-1) ?? "") as { jws: string }).jws;
+    expect(await verify(lines.slice(0, -1), { knownHead: kept })).toMatchObject({ signedSeq: 14, fault: { seq: 15 } });
   });
 
   it("may begin later, and says so", async () => {
