@@ -84,10 +84,13 @@ interface CommandContent {
   readonly request: RedriveRequest; readonly caller: Authenticated; readonly nowMs: number;
 }
 
+/** The command's id. */
+export function redriveIdOf(deadLetterId: string, redrive: number): string { return `redrive:${deadLetterId}:${String(redrive)}`; }
+
 function commandFor({ deadLetterId }: DeadLetter, content: CommandContent): Envelope {
   const { redrive, tenant, sessionId, text, as, causationId, request, caller, nowMs } = content;
   const data: SessionRedrive = { deadLetterId, event: text, redrive, reason: request.reason, as };
-  return envelopeFor({ id: `redrive:${deadLetterId}:${String(redrive)}`, type: SESSION_REDRIVE, tenant, sessionId, data, atMs: nowMs, by: caller.principal, causationId });
+  return envelopeFor({ id: redriveIdOf(deadLetterId, redrive), type: SESSION_REDRIVE, tenant, sessionId, data, atMs: nowMs, by: caller.principal, causationId });
 }
 
 /**

@@ -47,6 +47,7 @@ export const PROBLEMS = {
   approval_withdrawn: { status: 409, title: "The approval was withdrawn", retryable: false },
   digest_mismatch: { status: 409, title: "The decision is for other arguments", retryable: false },
   version_mismatch: { status: 409, title: "The approval has changed since it was shown", retryable: false },
+  already_redriven: { status: 409, title: "That redrive was made already, with another payload", retryable: false },
   decision_not_allowed: { status: 403, title: "This approval does not allow that decision", retryable: false },
   not_an_approver: { status: 403, title: "This principal may not decide this approval", retryable: false },
   own_request: { status: 403, title: "The requester may not decide", retryable: false },

@@ -11,8 +11,9 @@ import type { Authenticated } from "../../platform/apikeys.js";
 import { eventOfRun } from "../event-of-run.js";
 import { claimRedrive, settleRedrive } from "../read-model/dead-letters.js";
 import { countLetters, lettersAfter, placeCursor } from "../read-model/letter-groups.js";
-import { dropRedrive, putRedrive } from "../read-model/redrives.js";
-import { heldEvent, planRedrive, type RedrivePlan, type RedriveRequest } from "../redrive.js";
+import type { ReadModel } from "../read-model/database.js";
+import { AS_IT_WAS, contentOf, dropRedrive, noteMade, putRedrive, usedOtherwise } from "../read-model/redrives.js";
+import { heldEvent, planRedrive, redriveIdOf, type RedrivePlan, type RedriveRequest } from "../redrive.js";
 import { readCursor } from "../read-model/page.js";
 import { callerWith, isAdmin, pathId, readBody, requireRight } from "./access.js";
 import { audited, type ApiContext } from "./context.js";
@@ -40,7 +41,8 @@ export function redriveRoutes(app: Express, context: ApiContext): void {
     const item = await letterOf(context, caller, pathId(req));
     const plan = await planFor(context, item, body, caller);
     const shown = { deadLetterId: item.letter.deadLetterId, redrive: plan.redrive, action: plan.action, ...(plan.action === "send" ? { sessionId: plan.sessionId, eventId: plan.command.id } : {}) };
-    if (!body.dryRun) await redriveOne(context, req, { caller, item, plan, request: body });
+    if (body.dryRun) await refuseOther(context.db, { item, plan, request: body });
+    else await redriveOne(context, req, { caller, item, plan, request: body });
     res.status(body.dryRun ? 200 : 202).json({ ...shown, dryRun: body.dryRun });
   });
 }
@@ -83,18 +85,18 @@ interface Redrive { readonly caller: Authenticated; readonly item: DeadLetterIte
 async function redriveOne(context: ApiContext, req: Request, { caller, item, plan, request }: Redrive): Promise<void> {
   const detail = { redrive: plan.redrive, edited: request.payload !== undefined, fingerprint: item.fingerprint };
   await audited(context, req, { caller, action: "dead-letter.redrive", target: item.letter.deadLetterId, reason: request.reason, detail }, async () => {
-    await carryOut(context, item, plan);
+    await carryOut(context, { caller, item, plan, request });
     return { outcome: "redriven", result: undefined };
   });
 }
 
-/** Claims the number first: two people at once make one redrive. A number that was claimed before is sent again, same id. */
-async function carryOut({ db, deps, config, intake }: ApiContext, item: DeadLetterItem, plan: RedrivePlan): Promise<void> {
+/** Claims the number first: two people at once make one redrive. A number that was claimed before is sent again, same id and same content. */
+async function carryOut(context: ApiContext, redrive: Redrive): Promise<void> {
+  const { db, deps, intake } = context;
+  const { item, plan } = redrive;
   const id = item.letter.deadLetterId;
-  if (plan.redrive > item.redriveCount && !(await claimRedrive(db, id, plan.redrive))) {
-    throw new Problem("version_mismatch", `dead letter ${id} was redriven by somebody else just now`, { hint: `docket dlq show ${id}` });
-  }
-  if (plan.action === "send") await send({ db, deps, config }, id, plan);
+  await takeNumber(context, redrive);
+  if (plan.action === "send") await send(context, plan);
   else {
     const status = plan.kind === "journal" ? await intake.handleJournal(plan.text) : await intake.handleApprovalPending(plan.text);
     if (status !== "SUCCESS") throw new Problem("store_unavailable", `the read model did not take dead letter ${id}; try again`);
@@ -102,11 +104,36 @@ async function carryOut({ db, deps, config, intake }: ApiContext, item: DeadLett
   await settleRedrive(db, id, deps.clock.nowMs());
 }
 
-/** The row comes first: a crash before the publish, or a sidecar that loses it, is mended by the sweeper. What the broker refuses is not sent later behind the caller's back. */
-async function send({ db, deps, config }: Pick<ApiContext, "db" | "deps" | "config">, deadLetterId: string, plan: RedrivePlan & { action: "send" }): Promise<void> {
-  const { command, arrived } = plan;
-  const row = { command_id: command.id, dead_letter_id: deadLetterId, actor_id: arrived.actorId, event_key: arrived.eventKey, command: serializeEnvelope(command), attempts: 1, due_at: deps.clock.nowMs() + config.redrive.confirmMs };
-  await putRedrive(db, row);
+/** In one transaction the number, what it stands for, and the command's row: a crash before the publish, or a sidecar that loses it, is mended by the sweeper. */
+async function takeNumber({ db, deps, config }: Pick<ApiContext, "db" | "deps" | "config">, { caller, item, plan, request }: Redrive): Promise<void> {
+  const id = item.letter.deadLetterId;
+  const nowMs = deps.clock.nowMs();
+  await db.transaction().execute(async (trx) => {
+    await refuseOther(trx, { item, plan, request });
+    // Where somebody else took it since the letter was read, it was for the very same: then this is a repetition.
+    if (plan.redrive > item.redriveCount) await claimRedrive(trx, id, plan.redrive);
+    await noteMade(trx, { dead_letter_id: id, redrive: plan.redrive, content: contentOf(request.payload), principal_id: caller.principal.id, at: nowMs });
+    if (plan.action !== "send") return;
+    const { command, arrived } = plan;
+    await putRedrive(trx, { command_id: command.id, dead_letter_id: id, actor_id: arrived.actorId, event_key: arrived.eventKey, command: serializeEnvelope(command), attempts: 1, due_at: nowMs + config.redrive.confirmMs });
+  });
+}
+
+/** The session takes a number once: another content under the same one would be answered with success and do nothing. */
+async function refuseOther(db: ReadModel, { item: { letter, redriveCount }, plan, request }: Pick<Redrive, "item" | "plan" | "request">): Promise<void> {
+  const id = letter.deadLetterId;
+  const used = await usedOtherwise(db, { id, redrive: plan.redrive, commandId: redriveIdOf(id, plan.redrive), content: contentOf(request.payload) });
+  if (used === undefined) return;
+  const { made } = used;
+  const sent = made === undefined ? "was made before" : `was made by ${made.principal_id} at ${new Date(made.at).toISOString()}, ${made.content === AS_IT_WAS ? "with the payload of the letter" : "with an edited payload"}`;
+  const asked = request.payload === undefined ? "the payload of the letter" : made === undefined || made.content === AS_IT_WAS ? "an edited payload" : "another edited payload";
+  const next = Math.max(redriveCount, plan.redrive) + 1;
+  throw new Problem("already_redriven", `redrive ${String(plan.redrive)} of dead letter ${id} ${sent}; ${asked} under the same number would have no effect, and nothing was sent`,
+    { hint: `if it is wanted besides, send it as redrive ${String(next)} (docket dlq redrive ${id} --redrive ${String(next)}); docket dlq show ${id} shows the letter` });
+}
+
+/** What the broker refuses is not sent later behind the caller's back. */
+async function send({ db, deps }: Pick<ApiContext, "db" | "deps">, { command }: RedrivePlan & { action: "send" }): Promise<void> {
   try {
     await deps.tasks.publish(command);
   } catch (error) {

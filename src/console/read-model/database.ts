@@ -35,6 +35,9 @@ export interface JournalCheckRow { actor_id: string; due_at: number }
 /** A redrive command that its session is not known to have. `event_key`: whose outcome shows that it has. */
 export interface RedriveRow { command_id: string; dead_letter_id: string; actor_id: string; event_key: string; command: string; attempts: number; due_at: number }
 
+/** What each redrive of a letter sent. `content`: AS_IT_WAS, or the digest of the edited payload; who asked for it, and when (redrives.ts). */
+export interface RedriveMadeRow { dead_letter_id: string; redrive: number; content: string; principal_id: string; at: number }
+
 /** A signed-in browser. The token itself is never stored. */
 export interface BrowserRow { token_hash: string; key_id: string; signed_in_at: number; expires_at: number; person: string | null }
 
@@ -89,7 +92,7 @@ export interface LinkRow {
 interface CallbackRow { call_hash: string; expires_at: number }
 
 export interface Tables {
-  browsers: BrowserRow; redrives: RedriveRow; sessions: SessionRow; approvals: ApprovalRow; approval_events: ApprovalEventRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow;
+  browsers: BrowserRow; redrives: RedriveRow; redrives_made: RedriveMadeRow; sessions: SessionRow; approvals: ApprovalRow; approval_events: ApprovalEventRow; dead_letters: DeadLetterRow; journal_heads: JournalHeadRow;
   journal_checks: JournalCheckRow; audit_chain: AuditRow; audit_heads: AuditHeadRow; audit_meta: AuditMetaRow; sign_in_attempts: AttemptRow; runs: RunRow; steps: StepRow; tool_calls: ToolCallRow; cost_days: CostDayRow; rule_days: RuleDayRow; words: WordRow;
   saved_views: SavedViewRow; app_reports: AppReportRow; notice_todo: NoticeTodoRow; notices: NoticeRow; one_time_links: LinkRow; taken_callbacks: CallbackRow;
 }

@@ -38,7 +38,7 @@ export async function findDeadLetter(db: ReadModel, tenant: string, orphans: boo
   return itemOf(row);
 }
 
-/** Takes redrive number `redrive` if it is the next one. False: somebody else took it. */
+/** Takes redrive number `redrive` if it is the next one. False: it is taken. */
 export async function claimRedrive(db: ReadModel, id: string, redrive: number): Promise<boolean> {
   const result = await db.updateTable("dead_letters").set({ redrive_count: redrive }).where("dead_letter_id", "=", id).where("redrive_count", "=", redrive - 1).executeTakeFirst();
   return result.numUpdatedRows > 0n;

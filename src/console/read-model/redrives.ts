@@ -1,5 +1,41 @@
-/** Owns: the table of redrive commands on their way: kept from before the publish until the session is known to have them. */
-import type { ReadModel, RedriveRow } from "./database.js";
+/**
+ * Owns: the tables of redrives: commands on their way, kept from before the publish until the session is known to have them; and what each
+ * number of a letter sent. One number stands for one content: the session takes a number once, so another content under it would do nothing.
+ */
+import { sha256Hex } from "../../contracts/ids.js";
+import type { ReadModel, RedriveMadeRow, RedriveRow } from "./database.js";
+import { sharesRows } from "./open.js";
+
+/** The content of a redrive that nobody edited. */
+export const AS_IT_WAS = "as it was";
+
+export function contentOf(payload: string | undefined): string { return payload === undefined ? AS_IT_WAS : sha256Hex(payload); }
+
+/** What a number was used for. `made` is undefined where an older version of Docket made it, and noted nothing. */
+export interface NumberUsed { readonly made: RedriveMadeRow | undefined }
+
+/**
+ * Undefined: the number is free for this content, or was used for the very same. A number whose redrive got nowhere (its letter is dead, and nothing of it
+ * is on its way) is free for another one. In a transaction the letter stays locked until its end.
+ */
+export async function usedOtherwise(db: ReadModel, about: { readonly id: string; readonly redrive: number; readonly commandId: string; readonly content: string }): Promise<NumberUsed | undefined> {
+  const { id, redrive, commandId, content } = about;
+  let find = db.selectFrom("dead_letters").select(["state", "redrive_count"]).where("dead_letter_id", "=", id);
+  if (db.isTransaction && sharesRows(db)) find = find.forUpdate();
+  const letter = await find.executeTakeFirst();
+  if (letter === undefined || redrive > letter.redrive_count) return undefined;
+  const made = await db.selectFrom("redrives_made").selectAll().where("dead_letter_id", "=", id).where("redrive", "=", redrive).executeTakeFirst();
+  if ((made?.content ?? AS_IT_WAS) === content) return undefined;
+  const onItsWay = await db.selectFrom("redrives").select("command_id").where("command_id", "=", commandId).executeTakeFirst();
+  return letter.state === "dead" && redrive === letter.redrive_count && onItsWay === undefined ? undefined : { made };
+}
+
+/** The first who asked for a content stays the one who did. */
+export async function noteMade(db: ReadModel, row: RedriveMadeRow): Promise<void> {
+  const { content, principal_id, at } = row;
+  await db.insertInto("redrives_made").values(row)
+    .onConflict((oc) => oc.columns(["dead_letter_id", "redrive"]).doUpdateSet({ content, principal_id, at }).where("redrives_made.content", "!=", content)).execute();
+}
 
 /** A repetition of a command changes nothing. */
 export async function putRedrive(db: ReadModel, row: RedriveRow): Promise<void> {

@@ -12,6 +12,7 @@ export async function forgetOld(db: ReadModel, retention: ConsoleConfig["retenti
   await forgetNotices(db, nowMs);
   await db.deleteFrom("dead_letters").where("state", "=", "dead").where("received_at", "<", nowMs - retention.deadMs).execute();
   await db.deleteFrom("dead_letters").where("state", "!=", "dead").where("settled_at", "<", nowMs - retention.decidedMs).execute();
+  await db.deleteFrom("redrives_made").where("dead_letter_id", "not in", db.selectFrom("dead_letters").select("dead_letter_id")).execute();
   await db.deleteFrom("approvals").where("actor_id", "in", db.selectFrom("sessions").select("actor_id").where("status", "=", "DELETED")).execute();
   await dropHistoryOf(db, (await db.selectFrom("sessions").select("actor_id").where("status", "=", "DELETED").where("next_due_at", "is", null).limit(10_000).execute()).map((row) => row.actor_id));
   await db.deleteFrom("cost_days").where("day", "<", nowMs - retention.costsMs).execute();

@@ -30,6 +30,7 @@ create table if not exists approval_events (approval_id text not null, pos bigin
 create table if not exists dead_letters (dead_letter_id text primary key, tenant text, session_id text, kind text not null, reason text not null, state text not null,
   received_at bigint not null, redrive_count bigint not null default 0, settled_at bigint, letter text not null, fingerprint text not null default ''${rowid});
 create table if not exists redrives (command_id text primary key, dead_letter_id text not null, actor_id text not null, event_key text not null, command text not null, attempts bigint not null, due_at bigint not null);
+create table if not exists redrives_made (dead_letter_id text not null, redrive bigint not null, content text not null, principal_id text not null, at bigint not null, primary key (dead_letter_id, redrive))${keyed};
 create table if not exists journal_heads (actor_id text primary key, head_rev bigint not null, max_rev bigint not null, tried_at bigint not null default 0);
 create table if not exists journal_checks (actor_id text primary key, due_at bigint not null);
 create table if not exists browsers (token_hash text primary key, key_id text not null, signed_in_at bigint not null, expires_at bigint not null, person text);

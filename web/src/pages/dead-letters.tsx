@@ -47,7 +47,7 @@ function Group({ group, open, suffix, settle }: { group: LetterGroup; open: stri
 function Letter({ id, me, back, onDone }: { id: string; me: Me; back: string; onDone: () => void }): JSX.Element {
   const { value: item, error, refresh } = usePoll<DeadLetterItem>(`/v1/dead-letters/${encodeURIComponent(id)}`, EVERY_MS);
   const [asking, setAsking] = useState<"redrive" | "discard">();
-  const [told, setTold] = useState<{ tone: "good" | "bad"; text: string }>();
+  const [told, setTold] = useState<{ tone: "good"; text: string }>();
   if (item === undefined) return error === undefined ? <Loading /> : <Broken error={error} again={refresh} />;
   const { letter } = item;
   const sessionId = sessionOf(item);
@@ -67,23 +67,26 @@ function Letter({ id, me, back, onDone }: { id: string; me: Me; back: string; on
   </article>;
 }
 
-/** The number of the redrive is that of what is shown: two people at once make one. */
-function SettleDialog({ item, how, mayEdit, onClose }: { item: DeadLetterItem; how: "redrive" | "discard"; mayEdit: boolean; onClose: (told?: { tone: "good" | "bad"; text: string }) => void }): JSX.Element {
+/** The number of the redrive is that of what was shown when the dialog opened: two people at once make one, and whoever comes second with another payload is told. */
+function SettleDialog({ item, how, mayEdit, onClose }: { item: DeadLetterItem; how: "redrive" | "discard"; mayEdit: boolean; onClose: (told?: { tone: "good"; text: string }) => void }): JSX.Element {
   const [reason, setReason] = useState("");
   const { letter } = item;
+  const [redrive] = useState(item.redriveCount + 1);
+  const [refused, setRefused] = useState<string>();
   const [payload, setPayload] = useState(letter.payload);
   const editable = how === "redrive" && mayEdit && letter.payloadEncoding === "utf8" && ["event", "unreadable", "journal", "approval"].includes(letter.kind);
   const edited = editable && payload !== letter.payload;
   const act = async (): Promise<void> => {
     try {
-      await post(`/v1/dead-letters/${encodeURIComponent(item.letter.deadLetterId)}/${how}`, how === "discard" ? { reason } : { reason, redrive: item.redriveCount + 1, ...(edited ? { payload } : {}) });
+      await post(`/v1/dead-letters/${encodeURIComponent(item.letter.deadLetterId)}/${how}`, how === "discard" ? { reason } : { reason, redrive, ...(edited ? { payload } : {}) });
       onClose({ tone: "good", text: how === "discard" ? "Discarded." : "Redriven: the session gets it as a new event." });
     } catch (error) {
-      onClose({ tone: "bad", text: error instanceof ApiError ? `${error.message}${error.problem?.hint === undefined ? "" : ` Next: ${error.problem.hint}`}` : String(error) });
+      setRefused(error instanceof ApiError ? `${error.message}${error.problem?.hint === undefined ? "" : ` Next: ${error.problem.hint}`}` : String(error)); // what was written stays
     }
   };
   return <Dialog title={how === "discard" ? "Discard this letter" : "Redrive this letter"} onClose={() => { onClose(); }}>
-    <p class="quiet">{how === "discard" ? "It stays readable until retention takes it, and is not sent again." : "It is sent as a new event, with a new id and expiry. Policy judges every call anew."}</p>
+    <p class="quiet">{how === "discard" ? "It stays readable until retention takes it, and is not sent again." : "It is sent as a new event, with a new id and expiry. Policy judges every call anew."}{how === "redrive" && redrive > 1 ? ` It was redriven ${redrive === 2 ? "once" : `${String(redrive - 1)} times`} already; this is redrive ${String(redrive)}, another event.` : ""}</p>
+    {refused === undefined ? null : <Notice tone="bad">{refused}</Notice>}
     {editable ? <details class="in-cell"><summary>Edit it first{edited ? " (edited)" : ""}</summary><label class="field"><span>The event as it is sent, in your name</span><textarea class="code json-edit" spellcheck={false} maxLength={512 * 1024} value={payload} onInput={(event) => { setPayload(event.currentTarget.value); }} /></label></details> : null}
     <label class="field"><span>Reason</span><textarea rows={3} maxLength={2_000} value={reason} autoFocus onInput={(event) => { setReason(event.currentTarget.value); }} /></label>
     <div class="dialog-buttons"><button type="button" onClick={() => { onClose(); }}>Close</button><button type="button" class={how === "discard" ? "stop" : "go"} disabled={reason.trim() === ""} onClick={() => { void act(); }}>{how === "discard" ? "Discard" : edited ? "Redrive as edited" : "Redrive"}</button></div>
