@@ -56,9 +56,9 @@ create table if not exists taken_callbacks (call_hash text primary key, expires_
 }
 
 const INDEXES = `
-create index if not exists sessions_recent on sessions (tenant, updated_at desc, actor_id);
+create index if not exists sessions_newest on sessions (tenant, updated_at desc, actor_id, status);
 create index if not exists sessions_by_status on sessions (tenant, status, updated_at desc, actor_id);
-create index if not exists sessions_by_agent on sessions (tenant, agent, updated_at desc, actor_id);
+create index if not exists sessions_of_agent on sessions (tenant, agent, updated_at desc, actor_id, status);
 create index if not exists sessions_by_version on sessions (tenant, agent, agent_version, status);
 create index if not exists sessions_by_cost on sessions (tenant, cost_usd desc, actor_id);
 create index if not exists sessions_quarantined on sessions (tenant, updated_at desc, actor_id) where quarantined = 1;
@@ -84,6 +84,9 @@ create index if not exists taken_callbacks_due on taken_callbacks (expires_at);
 create index if not exists one_time_links_due on one_time_links (expires_at);
 `;
 
+/** Of older versions. Those that came after them have `status` too, so that a list by words need not read every session's row. */
+const REPLACED_INDEXES = ["sessions_recent", "sessions_by_agent"] as const;
+
 /** Columns that tables of an older version lack. */
 const ADDED: readonly (readonly [table: string, column: string, type: string])[] = [
   ["dead_letters", "fingerprint", "text not null default ''"],
@@ -103,6 +106,7 @@ export async function migrate(db: Kysely<Tables>, dialect: Dialect): Promise<voi
     if (!fresh) for (const [table, column, type] of ADDED) if (!(await hasColumn(trx, dialect, table, column))) await sql.raw(`alter table ${table} add column ${column} ${type}`).execute(trx);
     if (dialect === "sqlite") await sql`drop index if exists journal_gaps`.execute(trx); // an older one had another column
     await each(trx, INDEXES);
+    for (const old of REPLACED_INDEXES) await sql.raw(`drop index if exists ${old}`).execute(trx);
     await addFingerprints(trx);
     await addVersions(trx, dialect);
     await ensureAuditChain(trx, dialect);

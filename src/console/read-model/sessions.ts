@@ -1,12 +1,15 @@
 /** Owns: the sessions table: what lists show of each session, the newest revision winning. */
-import { sql, type Kysely } from "kysely";
+import { sql, type ExpressionBuilder, type Kysely, type SelectQueryBuilder } from "kysely";
 import { SessionSummary } from "../../contracts/journal.js";
 import { chunked } from "./bulk.js";
 import type { ReadModel, SessionRow, Tables } from "./database.js";
+import { sharesRows } from "./open.js";
 import { pageOfRows, type Page, type PageRequest } from "./page.js";
-import { matches, planSearch } from "./words.js";
+import { holdsAll, matches, planSearch } from "./words.js";
 
 const PER_STATEMENT = 500;
+/** So many of the newest sessions are looked through for words that are common. */
+const WALK = 1_000;
 
 export interface SessionFilter extends PageRequest {
   readonly tenant: string; readonly statuses?: readonly string[] | undefined; readonly agent?: string | undefined;
@@ -29,17 +32,33 @@ export async function putSummaries(db: Kysely<Tables>, summaries: readonly Sessi
 }
 
 export async function listSessions(db: ReadModel, filter: SessionFilter): Promise<Page<SessionSummary>> {
-  let query = db.selectFrom("sessions").selectAll().where("tenant", "=", filter.tenant).orderBy("updated_at", "desc").orderBy("actor_id").limit(filter.limit + 1);
-  query = filter.statuses === undefined ? query.where("status", "!=", "DELETED") : query.where("status", "in", filter.statuses);
-  if (filter.agent !== undefined) query = query.where("agent", "=", filter.agent);
-  if (filter.quarantined === true) query = query.where("quarantined", "=", 1);
-  if (filter.text !== undefined) {
-    const search = await planSearch(db, filter.tenant, filter.text);
-    query = query.where((eb) => matches(eb, filter.tenant, search));
-  }
-  const { after } = filter;
-  if (after !== undefined) query = query.where((eb) => eb.and([eb("updated_at", "<=", after[0]), eb.or([eb("updated_at", "<", after[0]), eb("actor_id", ">", after[1])])]));
-  return pageOfRows(await query.execute(), filter.limit, summaryOf, (row) => [row.updated_at, row.actor_id]);
+  return pageOfRows(await rowsFor(db, filter), filter.limit, summaryOf, (row) => [row.updated_at, row.actor_id]);
+}
+
+async function rowsFor(db: ReadModel, filter: SessionFilter): Promise<SessionRow[]> {
+  const all = (): SelectQueryBuilder<Tables, "sessions", SessionRow> => db.selectFrom("sessions").selectAll().orderBy("updated_at", "desc").orderBy("actor_id");
+  const page = all().where(fits(filter)).limit(filter.limit + 1);
+  if (filter.text === undefined) return await page.execute();
+  const search = await planSearch(db, filter.tenant, filter.text);
+  if (search.rare !== undefined || search.words.length === 0 || !sharesRows(db)) return await page.where(matches(db, filter.tenant, search)).execute();
+  // PostgreSQL looks each session of a walk up for 10 to 60 µs, and cannot know how far it has to walk where a word and the rest seldom or never go
+  // together. So a walk ends after some; where they did not fill the page, what fits and what has the words are made whole and laid over each other.
+  const newest = db.selectFrom("sessions").select(["actor_id", "updated_at"]).where(fits(filter)).orderBy("updated_at", "desc").orderBy("actor_id").limit(WALK);
+  const walked = await all().where("actor_id", "in", db.selectFrom(newest.as("sessions")).select("sessions.actor_id").where(matches(db, filter.tenant, search)).orderBy("updated_at", "desc").orderBy("actor_id").limit(filter.limit + 1)).execute();
+  if (walked.length > filter.limit) return walked;
+  const found = db.selectFrom("sessions").select(["actor_id", "updated_at"]).where(fits(filter)).where(holdsAll(db, filter.tenant, search.words));
+  return await db.with((cte) => cte("found").materialized(), () => found).selectFrom("sessions").selectAll("sessions")
+    .where("sessions.actor_id", "in", (eb) => eb.selectFrom("found").select("found.actor_id").orderBy("found.updated_at", "desc").orderBy("found.actor_id").limit(filter.limit + 1))
+    .orderBy("sessions.updated_at", "desc").orderBy("sessions.actor_id").execute();
+}
+
+/** All of the filter but its text. */
+function fits({ tenant, statuses, agent, quarantined, after }: SessionFilter) {
+  return (eb: ExpressionBuilder<Tables, "sessions">): ReturnType<typeof eb.and> => eb.and([
+    eb("tenant", "=", tenant), statuses === undefined ? eb("status", "!=", "DELETED") : eb("status", "in", statuses),
+    ...(agent === undefined ? [] : [eb("agent", "=", agent)]), ...(quarantined === true ? [eb("quarantined", "=", 1)] : []),
+    ...(after === undefined ? [] : [eb("updated_at", "<=", after[0]), eb.or([eb("updated_at", "<", after[0]), eb("actor_id", ">", after[1])])]),
+  ]);
 }
 
 export async function findSummary(db: ReadModel, actorId: string): Promise<SessionSummary | undefined> {

@@ -1,6 +1,6 @@
 /** Owns: text search: which words of a text are kept, and what a search asks for. A word is found by its beginning. */
-import { sql, type ExpressionBuilder } from "kysely";
-import type { ReadModel, Tables } from "./database.js";
+import { sql, type RawBuilder } from "kysely";
+import type { ReadModel } from "./database.js";
 
 const LONGEST = 32;
 /** Of one text; a session's messages are searched by their beginnings. */
@@ -34,12 +34,18 @@ export async function planSearch(db: ReadModel, tenant: string, text: string): P
 }
 
 /** The condition on a session's row. A search without any word finds nothing. */
-export function matches(eb: ExpressionBuilder<Tables, "sessions">, tenant: string, { words, rare }: Search): ReturnType<typeof eb.and> {
-  if (words.length === 0) return eb.and([sql<boolean>`1 = 0`]);
-  return eb.and(words.map((word) => {
-    const holders = eb.selectFrom("words").where("words.tenant", "=", tenant).where("words.word", ">=", word).where("words.word", "<", after(word));
-    return word === rare ? eb("sessions.actor_id", "in", holders.select("words.actor_id")) : eb.exists(holders.select("words.actor_id").whereRef("words.actor_id", "=", "sessions.actor_id"));
-  }));
+export function matches(db: ReadModel, tenant: string, { words, rare }: Search): RawBuilder<boolean> {
+  if (words.length === 0) return sql<boolean>`1 = 0`;
+  return sql<boolean>`(${sql.join(words.map((word) => (word === rare ? sql`sessions.actor_id in ${holders(db, tenant, word)}` : sql`exists ${holders(db, tenant, word).where("words.actor_id", "=", sql<string>`sessions.actor_id`)}`)), sql` and `)})`;
+}
+
+/** The same, each word as a set that is made whole. */
+export function holdsAll(db: ReadModel, tenant: string, words: readonly string[]): RawBuilder<boolean> {
+  return sql<boolean>`(${sql.join(words.map((word) => sql`sessions.actor_id in ${holders(db, tenant, word)}`), sql` and `)})`;
+}
+
+function holders(db: ReadModel, tenant: string, word: string) {
+  return db.selectFrom("words").select("words.actor_id").where("words.tenant", "=", tenant).where("words.word", ">=", word).where("words.word", "<", after(word));
 }
 
 /** Above every word that begins so. */

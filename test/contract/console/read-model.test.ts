@@ -10,10 +10,11 @@ import type { ReadModel } from "../../../src/console/read-model/database.js";
 import { openReadModel } from "../../../src/console/read-model/open.js";
 import { claimRedrive, discardDeadLetter, listDeadLetters, putDeadLetter } from "../../../src/console/read-model/dead-letters.js";
 import { countLetters, groupsOf, letterCounts, lettersAfter } from "../../../src/console/read-model/letter-groups.js";
+import { noteMade, putRedrive, usedOtherwise } from "../../../src/console/read-model/redrives.js";
 import { overviewOf, projectionOf } from "../../../src/console/read-model/overview.js";
 import { forgetOld } from "../../../src/console/read-model/retention.js";
 import { forgetHistory } from "../../../src/console/read-model/schema.js";
-import { listSessions } from "../../../src/console/read-model/sessions.js";
+import { listSessions, putSummaries } from "../../../src/console/read-model/sessions.js";
 import { createLogger } from "../../../src/platform/log.js";
 import { actorIdOf } from "../../../src/contracts/ids.js";
 import { AUDIT_CHECKPOINT } from "../../../src/contracts/audit.js";
@@ -130,6 +131,42 @@ describe.each(READ_MODEL_DATABASES)("the read model on %s", (_name, make) => {
     expect((await overviewOf(db, tenant, false)).sessions["CLOSED"]).toBe(3);
   });
 
+  it("finds sessions by common words and every other filter together, page by page, wherever in time they are", async () => {
+    const { tenant } = world({ sessions: 0 });
+    const statuses = ["IDLE", "IDLE", "CLOSED", "ESCALATED", "DELETED"] as const;
+    // `even` and the status CLOSED never go together but in the oldest; `old` is a word of none of the newest 1,000.
+    const made = Array.from({ length: 3_400 }, (_, index) => {
+      const sessionId = `s-${String(index).padStart(4, "0")}`;
+      const status = statuses[index % statuses.length] ?? "IDLE";
+      return {
+        words: ["common", ...(index % 2 === 0 && (status !== "CLOSED" || index < 60) ? ["even"] : []), ...(index < 2_300 ? ["oldest"] : []), ...(index % 3 !== 0 ? ["thirds"] : [])],
+        summary: summaryOf({ tenant, sessionId, actorId: actorIdOf(tenant, sessionId), status, agent: index % 4 === 0 ? "support" : "orders", rev: 1, updatedAtMs: START_MS + Math.floor(index / 3) * 1_000, ...(index % 100 === 0 ? { quarantine: { reason: "unrepairable" as const, message: "m", sinceMs: START_MS } } : {}) }),
+      };
+    });
+    await putSummaries(db, made.map(({ summary }) => summary));
+    const words = made.flatMap(({ words: own, summary }) => own.map((word) => ({ tenant, word, actor_id: summary.actorId })));
+    for (let from = 0; from < words.length; from += 500) await db.insertInto("words").values(words.slice(from, from + 500)).execute();
+    const pages = async (filter: { text: string; statuses?: string[]; agent?: string; quarantined?: boolean }): Promise<string[]> => {
+      const ids: string[] = [];
+      for (let after: [number, string] | undefined, more = true; more;) {
+        const page = await listSessions(db, { tenant, limit: 400, after, ...filter });
+        ids.push(...page.items.map((one) => one.actorId));
+        after = page.nextCursor === undefined ? undefined : JSON.parse(Buffer.from(page.nextCursor, "base64url").toString()) as [number, string];
+        more = after !== undefined;
+      }
+      return ids;
+    };
+    const expected = (filter: { text: string; statuses?: string[]; agent?: string; quarantined?: boolean }): string[] => made
+      .filter(({ words: own, summary }) => filter.text.split(" ").every((asked) => own.some((word) => word.startsWith(asked)))
+        && (filter.statuses?.includes(summary.status) ?? summary.status !== "DELETED") && (filter.agent === undefined || summary.agent === filter.agent) && (filter.quarantined !== true || summary.quarantine !== undefined))
+      .map(({ summary }) => summary).sort((a, b) => b.updatedAtMs - a.updatedAtMs || (a.actorId < b.actorId ? -1 : 1)).map((summary) => summary.actorId);
+    for (const filter of [
+      { text: "common" }, { text: "old" }, { text: "even", statuses: ["CLOSED"] }, { text: "common", statuses: ["CLOSED", "ESCALATED"] }, { text: "common", agent: "support" }, { text: "thirds old" }, { text: "old", agent: "support", statuses: ["IDLE"] },
+      { text: "thirds", quarantined: true }, { text: "common", statuses: ["AWAITING_APPROVAL"] }, { text: "old thirds common", agent: "nobody" },
+    ]) expect(await pages(filter), JSON.stringify(filter)).toEqual(expected(filter));
+    expect(expected({ text: "even", statuses: ["CLOSED"] }), "some, and only old ones").toHaveLength(6);
+  });
+
   it("an approval is shown once it is known, by urgency, and tells who decided", async () => {
     const { tenant, projector } = world({ sessions: 0 });
     const actorId = actorIdOf(tenant, "ord-1");
@@ -156,6 +193,16 @@ describe.each(READ_MODEL_DATABASES)("the read model on %s", (_name, make) => {
     const order = await lettersAfter(db, scope, { reason: "mailbox_full" }, { after: 0, limit: 10 });
     expect(order.map(({ item }) => item.letter.deadLetterId)).toEqual([`dl_${tenant}_1`, `dl_${tenant}_2`]);
     expect((await lettersAfter(db, scope, {}, { after: order[0]?.place ?? 0, limit: 1 })).map(({ item }) => item.letter.deadLetterId)).toEqual([`dl_${tenant}_2`]);
+    const used = (content: string) => db.transaction().execute(async (trx) => {
+      const other = await usedOtherwise(trx, { id: `dl_${tenant}_3`, redrive: 1, commandId: `redrive:dl_${tenant}_3:1`, content });
+      if (other !== undefined) return `refused, ${other.made?.principal_id ?? "nobody"} was first`;
+      await claimRedrive(trx, `dl_${tenant}_3`, 1);
+      await noteMade(trx, { dead_letter_id: `dl_${tenant}_3`, redrive: 1, content, principal_id: content, at: START_MS });
+      await putRedrive(trx, { command_id: `redrive:dl_${tenant}_3:1`, dead_letter_id: `dl_${tenant}_3`, actor_id: "a", event_key: "k", command: content, attempts: 1, due_at: START_MS });
+      return "sent";
+    });
+    const answers = await Promise.all(["ann", "ben", "ann", "ben"].map(used));
+    expect([["sent", "refused, ann was first", "sent", "refused, ann was first"], ["refused, ben was first", "sent", "refused, ben was first", "sent"]], "one number, one content").toContainEqual(answers);
     expect(await Promise.all([claimRedrive(db, `dl_${tenant}_1`, 1), claimRedrive(db, `dl_${tenant}_1`, 1)])).toEqual(expect.arrayContaining([true, false]));
     expect(await discardDeadLetter(db, `dl_${tenant}_2`, START_MS)).toBe(true);
     expect(await countLetters(db, scope, { state: "dead" })).toBe(2);
