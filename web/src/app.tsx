@@ -89,8 +89,8 @@ function Frame({ me }: { me: Me }): JSX.Element {
 function Page({ place: { path, query }, me, overview }: { place: Place; me: Me; overview: Overview | undefined }): JSX.Element {
   const [page, id] = path;
   switch (page) {
-    case undefined: case "approvals": return <Approvals me={me} id={id} view={query.get("view") ?? ""} />;
-    case "sessions": return id === undefined ? <Sessions query={query} counts={overview?.sessions} /> : <SessionPage key={id} id={id} tab={query.get("tab") ?? "story"} rev={Number(query.get("rev") ?? "NaN")} me={me} />;
+    case undefined: case "approvals": return <Approvals me={me} id={id} query={query} />;
+    case "sessions": return id === undefined ? <Sessions query={query} counts={overview?.sessions} /> : <SessionPage key={id} id={id} query={query} me={me} />;
     case "dead-letters": return <DeadLetters me={me} id={id} query={query} />;
     case "costs": return <Costs query={query} />;
     case "audit": return <Audit me={me} />;

@@ -6,6 +6,7 @@ import { describe, expect, it } from "vitest";
 import type { ApprovalListItem, DeadLetterItem } from "../../../src/contracts/api.js";
 import type { ApprovalRecord } from "../../../src/contracts/decisions.js";
 import { diff } from "../../../src/contracts/json-diff.js";
+import { numberIn, oddChoice, oddNumber } from "../../../web/src/lib/address.js";
 import { heldOrder } from "../../../web/src/lib/held-order.js";
 import { canonicalText, parseLossless } from "../../../web/src/lib/json.js";
 import { groupLetters, sessionOf } from "../../../web/src/lib/letters.js";
@@ -21,6 +22,31 @@ import { entryOf, pendingOf, recordOf, START_MS, summaryOf } from "../../support
 const HOUR = 3_600_000;
 const item = (overrides: Partial<ApprovalRecord>): ApprovalListItem => ({ pending: pendingOf(recordOf(overrides)), state: "open" });
 const idsOf = (items: readonly ApprovalListItem[]): string[] => items.map((one) => one.pending.record.approvalId);
+
+describe("a value in the address that a page does not know", () => {
+  const query = (text: string): URLSearchParams => new URLSearchParams(text);
+  const status = { expected: ["IDLE", "CLOSED"], shown: "sessions of every status" };
+  const rev = { from: 1, to: 12, shown: "the state at revision 12, the latest" };
+  it("is named with what was expected and what is shown instead", () => {
+    expect(oddChoice(query("status=WRONG&q=x"), "status", status)).toBe("The address has status=WRONG, expected one of IDLE, CLOSED. Shown: sessions of every status.");
+    expect(oddNumber(query("rev=999"), "rev", rev)).toBe("The address has rev=999, expected a whole number from 1 to 12. Shown: the state at revision 12, the latest.");
+  });
+  it.each(["", "status=", "status=IDLE", "status=CLOSED"])("is none in %j", (text) => { expect(oddChoice(query(text), "status", status)).toBeUndefined(); });
+  it.each(["idle", "IDLE,CLOSED", "constructor", " "])("is one: status=%j", (value) => { expect(oddChoice(new URLSearchParams({ status: value }), "status", status)).toContain(`status=${value},`); });
+  it.each([["", undefined], ["1", 1], ["12", 12], ["012", 12]])("as a number %j is %j, and fine", (value, read) => {
+    expect(numberIn(query(`rev=${value}`), "rev", 1, 12)).toBe(read);
+    expect(oddNumber(query(`rev=${value}`), "rev", rev)).toBeUndefined();
+  });
+  it.each(["0", "13", "999", "-1", "1.5", "1e1", "0x1", "x", "NaN", "99999999999999999999"])("as a number %j is odd", (value) => {
+    expect(numberIn(query(`rev=${value}`), "rev", 1, 12)).toBeUndefined();
+    expect(oddNumber(query(`rev=${value}`), "rev", rev)).toContain(`rev=${value}, expected a whole number from 1 to 12`);
+  });
+  it("is shortened, and hides nothing", () => {
+    const said = oddChoice(new URLSearchParams({ status: `\u202e${"x".repeat(5_000)}` }), "status", status) ?? "";
+    expect(said.length).toBeLessThan(200);
+    expect(said).not.toContain("\u202e");
+  });
+});
 
 describe("a diff", () => {
   const changes = (before: string, after: string) => diff(parseLossless(before), parseLossless(after));

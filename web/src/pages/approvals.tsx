@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import type { ApprovalListItem } from "../../../src/contracts/api.js";
 import { APPROVALS_ALL, APPROVALS_OPEN } from "../../../src/contracts/first-reads.js";
+import { oddChoice } from "../lib/address.js";
 import { heldOrder } from "../lib/held-order.js";
 import { visible } from "../lib/json.js";
 import { useKeys } from "../lib/keys.js";
@@ -11,7 +12,7 @@ import { go, to } from "../lib/router.js";
 import { byUrgency, type Me } from "../lib/urgency.js";
 import { isMyTurn, isSnoozed, missingOf, obstacleOf } from "../lib/who-may.js";
 import { decisionWords, plural } from "../lib/words.js";
-import { Broken, Empty, Loading, RiskMark, Tabs, Time } from "../parts/basics.js";
+import { Broken, Empty, Loading, OddAddress, RiskMark, Tabs, Time } from "../parts/basics.js";
 import { Left } from "../parts/left.js";
 import { ApprovalCard } from "./approval-card.js";
 
@@ -22,8 +23,9 @@ interface Page { readonly items: readonly ApprovalListItem[]; readonly nextCurso
 
 const idOf = (item: ApprovalListItem): string => item.pending.record.approvalId;
 
-export function Approvals({ me, id, view: asked }: { me: Me; id: string | undefined; view: string }): JSX.Element {
-  const view: View = VIEWS.find((name) => name === asked) ?? "mine";
+export function Approvals({ me, id, query }: { me: Me; id: string | undefined; query: URLSearchParams }): JSX.Element {
+  const view: View = VIEWS.find((name) => name === query.get("view")) ?? "mine";
+  const odd = oddChoice(query, "view", { expected: VIEWS, shown: "what waits for you" });
   const { value, error, refresh } = usePoll<Page>(view === "decided" ? APPROVALS_ALL : APPROVALS_OPEN, EVERY_MS);
   const [pointed, setPointed] = useState(false);
   const shown = useRef<{ view: View; rows: readonly ApprovalListItem[] }>({ view, rows: [] });
@@ -35,16 +37,16 @@ export function Approvals({ me, id, view: asked }: { me: Me; id: string | undefi
   const { rows, waiting } = heldOrder(shown.current.view === view ? shown.current.rows : [], fresh, idOf, pointed);
   shown.current = { view, rows };
   const at = rows.findIndex((item) => idOf(item) === id);
-  const query = view === "mine" ? "" : `?view=${view}`;
+  const suffix = view === "mine" ? "" : `?view=${view}`;
   const show = (index: number): void => {
     const item = rows[Math.max(0, Math.min(rows.length - 1, index))];
-    if (item !== undefined) go(to.approval(idOf(item)) + query, "replace");
+    if (item !== undefined) go(to.approval(idOf(item)) + suffix, "replace");
   };
   useKeys({ j: () => { show(at + 1); }, k: () => { show(at < 0 ? 0 : at - 1); } });
   useEffect(() => {
     // On a wide screen the most urgent one is open from the start; nothing happens to it without two presses.
-    if (id === undefined && rows.length > 0 && window.matchMedia("(min-width: 900px)").matches) show(0);
-  }, [id, rows.length, view]);
+    if (id === undefined && odd === undefined && rows.length > 0 && window.matchMedia("(min-width: 900px)").matches) show(0);
+  }, [id, odd, rows.length, view]);
 
   return <div class={`split ${id === undefined ? "" : "has-open"}`}>
     <section class="queue" aria-label="Approvals" onMouseEnter={() => { setPointed(true); }} onMouseLeave={() => { setPointed(false); }}>
@@ -56,10 +58,11 @@ export function Approvals({ me, id, view: asked }: { me: Me; id: string | undefi
           { href: "/approvals?view=decided", name: "Decided", open: view === "decided" },
         ]} />
       </header>
+      <OddAddress odd={[odd]} />
       {waiting === 0 ? null : <button type="button" class="waiting" onClick={() => { setPointed(false); }}>{plural(waiting, "more approval")}: show</button>}
       {value === undefined ? (error === undefined ? <Loading /> : <Broken error={error} again={refresh} />)
         : rows.length === 0 ? <Nothing view={view} others={open.length} />
-        : <ul class="rows">{rows.map((item) => <Row key={idOf(item)} item={item} open={idOf(item) === id} query={query} />)}</ul>}
+        : <ul class="rows">{rows.map((item) => <Row key={idOf(item)} item={item} open={idOf(item) === id} query={suffix} />)}</ul>}
       {value?.nextCursor === undefined ? null : <p class="quiet pad">Only the first 200 are shown; decide some, or use <span class="code">docket approval list --cursor</span>.</p>}
     </section>
     <section class="detail" aria-label="The open approval">

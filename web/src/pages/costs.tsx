@@ -1,9 +1,10 @@
 /** Owns: the Costs page: what models cost, by day, agent, model and session. */
 import type { JSX } from "preact";
+import { oddChoice } from "../lib/address.js";
 import { usePoll } from "../lib/poll.js";
 import { go, to, withQuery } from "../lib/router.js";
 import { count, dollars, iso, plural, wordFor } from "../lib/words.js";
-import { Broken, Empty, Loading, Notice, Time } from "../parts/basics.js";
+import { Broken, Empty, Loading, Notice, OddAddress, Time } from "../parts/basics.js";
 
 interface Sum { readonly calls: number; readonly unpriced: number; readonly inputTokens: number; readonly outputTokens: number; readonly usd: number }
 interface Answer {
@@ -22,6 +23,7 @@ export function Costs({ query }: { query: URLSearchParams }): JSX.Element {
   const total = sumOf(value.days);
   return <div class="page">
     <header class="page-head"><h1>Costs</h1><label class="period"><span class="quiet">the last</span> <select value={String(days)} onChange={(event) => { go(withQuery({ days: event.currentTarget.value }), "replace"); }}>{PERIODS.map((one) => <option key={one} value={String(one)}>{one} days</option>)}</select></label></header>
+    <OddAddress odd={[oddChoice(query, "days", { expected: PERIODS.map(String), shown: "the last 30 days" })]} />
     <div class="numbers"><div><b>{dollars(total.usd)}</b><span>models</span></div><div><b>{count(total.calls)}</b><span>{wordFor(total.calls, "model call")}</span></div><div><b>{count(total.inputTokens)}</b><span>tokens in</span></div><div><b>{count(total.outputTokens)}</b><span>tokens out</span></div></div>
     {total.unpriced === 0 ? null : <Notice tone="info">{plural(total.unpriced, "call has", "calls have")} no price here, so they count as $0: set the model's price in <span class="code">DOCKET_MODEL_PRICES</span>.</Notice>}
     {value.days.length === 0 ? <Empty title="No model was called in this time"><p>Days are counted in UTC.</p></Empty> : <>

@@ -2,13 +2,14 @@
 import type { JSX } from "preact";
 import { useState } from "preact/hooks";
 import type { DeadLetterItem } from "../../../src/contracts/api.js";
+import { oddChoice } from "../lib/address.js";
 import { ApiError, post } from "../lib/api.js";
 import { groupLetters, sessionOf, type LetterGroup } from "../lib/letters.js";
 import { usePoll } from "../lib/poll.js";
 import { to } from "../lib/router.js";
 import type { Me } from "../lib/urgency.js";
 import { plural } from "../lib/words.js";
-import { Broken, Dialog, Empty, Fields, Id, Json, Loading, Notice, Tabs, Time, Words } from "../parts/basics.js";
+import { Broken, Dialog, Empty, Fields, Id, Json, Loading, Notice, OddAddress, Tabs, Time, Words } from "../parts/basics.js";
 import { ManyDialog } from "./many-letters.js";
 
 interface Page { readonly items: readonly DeadLetterItem[]; readonly nextCursor?: string }
@@ -24,6 +25,7 @@ export function DeadLetters({ me, id, query }: { me: Me; id: string | undefined;
   return <div class={`split ${id === undefined ? "" : "has-open"}`}>
     <section class="queue" aria-label="Dead letters">
       <header class="page-head"><h1>Dead letters</h1><Tabs label="Which" tabs={STATES.map(([name, words]) => ({ href: name === "dead" ? "/dead-letters" : `/dead-letters?state=${name}`, name: words, open: state === name }))} /></header>
+      <OddAddress odd={[oddChoice(query, "state", { expected: STATES.map(([name]) => name), shown: "letters that are dead" })]} />
       {value === undefined ? (error === undefined ? <Loading /> : <Broken error={error} again={refresh} />)
         : value.items.length === 0 ? <Empty title={state === "dead" ? "No dead letters" : "None"}><p>What Docket had to give up appears here, whole, with its reason.</p></Empty>
         : groupLetters(value.items).map((group) => <Group key={group.fingerprint} group={group} open={id} suffix={suffix} {...(state === "dead" && me.rights.includes("operate") ? { settle: (how: "redrive" | "discard") => { setMany({ group, how }); } } : {})} />)}
@@ -85,7 +87,7 @@ function SettleDialog({ item, how, mayEdit, onClose }: { item: DeadLetterItem; h
     }
   };
   return <Dialog title={how === "discard" ? "Discard this letter" : "Redrive this letter"} onClose={() => { onClose(); }}>
-    <p class="quiet">{how === "discard" ? "It stays readable until retention takes it, and is not sent again." : "It is sent as a new event, with a new id and expiry. Policy judges every call anew."}{how === "redrive" && redrive > 1 ? ` It was redriven ${redrive === 2 ? "once" : `${String(redrive - 1)} times`} already; this is redrive ${String(redrive)}, another event.` : ""}</p>
+    <p class="quiet">{how === "discard" ? "It stays readable until retention takes it, and is not sent again." : "It is sent as a new event, with a new id and expiry. Policy judges every call anew."}{how === "redrive" && redrive > 1 ? ` It was redriven ${plural(redrive - 1, "time")} already; this is redrive ${String(redrive)}, another event.` : ""}</p>
     {refused === undefined ? null : <Notice tone="bad">{refused}</Notice>}
     {editable ? <details class="in-cell"><summary>Edit it first{edited ? " (edited)" : ""}</summary><label class="field"><span>The event as it is sent, in your name</span><textarea class="code json-edit" spellcheck={false} maxLength={512 * 1024} value={payload} onInput={(event) => { setPayload(event.currentTarget.value); }} /></label></details> : null}
     <label class="field"><span>Reason</span><textarea rows={3} maxLength={2_000} value={reason} autoFocus onInput={(event) => { setReason(event.currentTarget.value); }} /></label>

@@ -3,6 +3,7 @@ import type { JSX } from "preact";
 import { useEffect, useState } from "preact/hooks";
 import type { JournalPage, SessionView } from "../../../src/contracts/api.js";
 import type { JournalEntry } from "../../../src/contracts/journal.js";
+import { numberIn, oddChoice, oddNumber } from "../lib/address.js";
 import { get } from "../lib/api.js";
 import { inline, visible } from "../lib/json.js";
 import { useNow, usePoll } from "../lib/poll.js";
@@ -11,7 +12,7 @@ import { storyOf, type Line } from "../lib/story.js";
 import { useSubject } from "../lib/title.js";
 import type { Me } from "../lib/urgency.js";
 import { count, dollars, iso, nextWords, plural, STATUS_WORDS, wordFor } from "../lib/words.js";
-import { Broken, Fields, Id, Json, Loading, Notice, RiskMark, Status, Tabs, Time, Words } from "../parts/basics.js";
+import { Broken, Fields, Id, Json, Loading, Notice, OddAddress, RiskMark, Status, Tabs, Time, Words } from "../parts/basics.js";
 import { Allowances } from "./allowances.js";
 import { Escalation } from "./escalation.js";
 import { SessionActions } from "./session-actions.js";
@@ -25,7 +26,7 @@ const EVERY_MS = 2_000;
 const PAGE = 500;
 const TABS = [["story", "Story"], ["waterfall", "Waterfall"], ["journal", "Journal"], ["state", "State"]] as const;
 
-export function SessionPage({ id, tab, rev, me }: { id: string; tab: string; rev: number; me: Me }): JSX.Element {
+export function SessionPage({ id, query, me }: { id: string; query: URLSearchParams; me: Me }): JSX.Element {
   const path = `/v1/sessions/${encodeURIComponent(id)}`;
   const { value: view, error, refresh } = usePoll<View>(path, EVERY_MS);
   const { entries, from, earlier } = useJournal(path, view?.summary.rev);
@@ -33,7 +34,8 @@ export function SessionPage({ id, tab, rev, me }: { id: string; tab: string; rev
   if (view === undefined) return <div class="page">{error === undefined ? <Loading /> : <Broken error={error} again={refresh} />}</div>;
   const here = to.session(id);
   const readableFrom = view.summary.journalFromRev ?? 1;
-  const shown = TABS.find(([name]) => name === tab)?.[0] ?? "story";
+  const shown = TABS.find(([name]) => name === query.get("tab"))?.[0] ?? "story";
+  const headRev = view.summary.rev;
   return <div class="page session">
     <Head view={view} />
     {view.stale ? <Notice tone="bad"><b>The session itself does not answer.</b> This is what the console knew last. The System page says what is down.</Notice> : null}
@@ -43,10 +45,11 @@ export function SessionPage({ id, tab, rev, me }: { id: string; tab: string; rev
     <SessionOrders view={view} me={me} onDone={refresh} />
     <div class="tab-line"><Tabs label="Session" tabs={[...TABS.map(([name, words]) => ({ href: name === "story" ? here : `${here}?tab=${name}`, name: words, open: shown === name, ...(name === "journal" ? { count: view.summary.rev } : {}) }))]} />
       <a class="quiet-link" href={`${path}/export`} download>Export the journal</a></div>
+    <OddAddress odd={[oddChoice(query, "tab", { expected: TABS.map(([name]) => name), shown: "the story" }), oddNumber(query, "rev", { from: 1, to: headRev, shown: shown === "state" ? `the state at revision ${String(headRev)}, the latest` : `the whole ${shown}` })]} />
     {from >= readableFrom ? <p class="pad"><button type="button" onClick={earlier}>Show {plural(Math.min(from - readableFrom + 1, PAGE), "earlier revision")}</button></p> : null}
     {from < readableFrom && readableFrom > 1 ? <p class="pad quiet">Revisions before #{readableFrom} are no longer kept.</p> : null}
     {shown === "journal" ? <Journal entries={entries} /> : shown === "waterfall" ? <Waterfall entries={entries} sessionId={id} />
-      : shown === "state" ? <StateAt path={path} headRev={view.summary.rev} asked={Number.isInteger(rev) ? rev : view.summary.rev} entries={entries} /> : <Story lines={storyOf(entries)} here={here} />}
+      : shown === "state" ? <StateAt path={path} headRev={headRev} asked={numberIn(query, "rev", 1, headRev) ?? headRev} entries={entries} /> : <Story lines={storyOf(entries)} here={here} />}
   </div>;
 }
 

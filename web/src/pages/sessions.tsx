@@ -3,13 +3,14 @@ import type { JSX } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { sessionsPath } from "../../../src/contracts/first-reads.js";
 import type { SessionSummary } from "../../../src/contracts/journal.js";
+import { oddChoice } from "../lib/address.js";
 import { get } from "../lib/api.js";
 import { heldOrder } from "../lib/held-order.js";
 import { useKeys } from "../lib/keys.js";
 import { usePoll } from "../lib/poll.js";
 import { go, to, withQuery } from "../lib/router.js";
 import { count, dollars, plural, STATUSES, STATUS_WORDS } from "../lib/words.js";
-import { Broken, Empty, Loading, RiskMark, Status, Tabs, Time } from "../parts/basics.js";
+import { Broken, Empty, Loading, OddAddress, RiskMark, Status, Tabs, Time } from "../parts/basics.js";
 import { SavedViews } from "../parts/saved-views.js";
 
 interface Page { readonly items: readonly SessionSummary[]; readonly nextCursor?: string }
@@ -48,6 +49,7 @@ export function Sessions({ query, counts }: { query: URLSearchParams; counts: Re
       <search class="filters"><label class="sr" for="q">Search ids and messages</label><input id="q" type="search" placeholder="Search ids and messages" value={text} onInput={(event) => { go(withQuery({ q: event.currentTarget.value }), "replace"); }} />
         {agent === "" ? null : <a class="chip" href={withQuery({ agent: "" })}>agent {agent} ×</a>}</search></header>
     <SavedViews page="/sessions" />
+    <OddAddress odd={[oddChoice(query, "status", { expected: STATUSES, shown: "sessions of every status" })]} />
     <Tabs label="Status" tabs={[{ href: withQuery({ status: "" }), name: "All", open: status === undefined, count: total }, ...STATUSES.map((name) => ({ href: withQuery({ status: name }), name: STATUS_WORDS[name], open: status === name, count: counts?.[name] ?? (counts === undefined ? undefined : 0) }))]} />
     {waiting === 0 ? null : <button type="button" class="waiting" onClick={release}>{plural(waiting, "more session")}: show</button>}
     {value === undefined ? (error === undefined ? <Loading /> : <Broken error={error} again={refresh} />)

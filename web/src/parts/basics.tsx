@@ -71,6 +71,12 @@ export function Notice({ tone, children }: { tone: "good" | "bad" | "info"; chil
   return <div class={`notice notice-${tone}`} role={tone === "bad" ? "alert" : "status"}>{children}</div>;
 }
 
+/** What is odd about the address (lib/address.ts), each in a line of its own; nothing where nothing is. */
+export function OddAddress({ odd }: { odd: readonly (string | undefined)[] }): JSX.Element | null {
+  const said = odd.filter((line) => line !== undefined);
+  return said.length === 0 ? null : <Notice tone="bad">{said.map((line) => <p key={line}><bdi>{line}</bdi></p>)}</Notice>;
+}
+
 /** A modal dialog: the browser's own, with its focus trap and Escape. Enter alone submits nothing. */
 export function Dialog({ title, onClose, wide = false, children }: { title: string; onClose: () => void; wide?: boolean; children: ComponentChildren }): JSX.Element {
   const dialog = useRef<HTMLDialogElement>(null);
