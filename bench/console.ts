@@ -70,7 +70,7 @@ async function lists(world: ConsoleWorld): Promise<string[]> {
   const paths = {
     "sessions, newest": "/v1/sessions?limit=100", "sessions, from the middle": `/v1/sessions?limit=100&cursor=${middle}`, "sessions by status": "/v1/sessions?limit=100&status=IDLE", "by a rare status": "/v1/sessions?limit=100&status=AWAITING_APPROVAL",
     "by two statuses": "/v1/sessions?limit=100&status=ESCALATED,PLANNING", "by agent": "/v1/sessions?limit=100&agent=support", "quarantined": "/v1/sessions?limit=100&quarantined=true",
-    "by a common word": "/v1/sessions?limit=100&q=refund", "by one session's id": "/v1/sessions?limit=100&q=case-001234", "by a word and a status": "/v1/sessions?limit=100&q=warranty&status=CLOSED", "by a word and an agent": "/v1/sessions?limit=100&q=refund&agent=support", "by two words": "/v1/sessions?limit=100&q=warranty+support", "by a word that nobody wrote": "/v1/sessions?limit=100&q=zanzibar",
+    "by a common word": "/v1/sessions?limit=100&q=refund", "by one session's id": "/v1/sessions?limit=100&q=case-001234", "by a word and a status": "/v1/sessions?limit=100&q=warranty&status=CLOSED", "by a word and an agent": "/v1/sessions?limit=100&q=refund&agent=support", "by a word that nobody wrote": "/v1/sessions?limit=100&q=zanzibar",
     "counts by status": "/v1/overview", "approvals": "/v1/approvals?limit=200", "dead letters": "/v1/dead-letters?limit=200", "groups of dead letters": "/v1/dead-letters/groups", "costs": "/v1/costs?days=30", "rules with hits": "/v1/policy", "audit": "/v1/audit", "diagnosis": "/v1/diagnosis", "running versions": "/v1/agents/running",
   };
   const slow: string[] = [];
