@@ -221,8 +221,12 @@ describe("who may, how many, how long", () => {
     const seen = journalIds((await stalled).messages);
     expect((await stalled).over).toBe("cut");
     expect(seen.length).toBeLessThan(100);
-    const rest = await readStream(url(), { key: gw.keys.all, lastEventId: String(seen.at(-1) ?? 0), cutWhen: (all) => all.length === 100 - seen.length });
-    expect([...seen, ...journalIds(rest.messages)]).toEqual(Array.from({ length: 100 }, (_, n) => n + 1));
+    // A pause of the machine may count as a stall once more: then it resumes once more.
+    for (let again = 0; again < 20 && seen.length < 100; again += 1) {
+      const left = 100 - seen.length;
+      seen.push(...journalIds((await readStream(url(), { key: gw.keys.all, lastEventId: String(seen.at(-1) ?? 0), cutWhen: (all) => all.length === left })).messages));
+    }
+    expect(seen).toEqual(Array.from({ length: 100 }, (_, n) => n + 1));
   });
 
   it("ends a stream when its key expires", async () => {
