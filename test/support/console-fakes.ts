@@ -19,6 +19,7 @@ import { noticeSignerOf } from "./notices.js";
 import { compilePolicy } from "../../src/session/core/policy/compile.js";
 
 export const START_MS = 1_800_000_000_000;
+const PATIENCE_MS = 5_000;
 
 export class FakePublisher implements Publisher {
   readonly sent: Envelope[] = [];
@@ -98,6 +99,8 @@ export interface ConsoleWorld {
   readonly clock: { ms: number; nowMs(): number };
   /** API keys: `key(...roles)` makes one. */
   key(roles: readonly string[], more?: { tenant?: string; class?: "person" | "machine" | "agent"; id?: string; scopes?: string[] }): string;
+  /** How long a request waits for a verdict. Long, unless a test waits it out: a busy machine is no missing verdict. */
+  patience(ms?: number): void;
   /** No key is known any more. */
   revokeKeys(): void;
   call(method: string, path: string, options?: { key?: string; body?: unknown; text?: string; headers?: Record<string, string> }): Promise<{ status: number; body: Record<string, unknown>; headers: Headers }>;
@@ -116,10 +119,11 @@ export async function startConsole(keys: { signer: Signer; trust: Trust }, confi
   decisions.onSend = (envelope) => { void sessions.judge(keys.trust, envelope, clock.nowMs()); };
   const records: ReturnType<typeof createApiKey>["record"][] = [];
   const authenticator = createApiKeys(records, clock);
+  const parsed = ConsoleConfig.parse({ database: ":memory:", verdictWaitMs: PATIENCE_MS, verdictPollMs: 10, ...settings });
   const console = createConsole({ sessions, tasks, decisions, receipts, authenticator, clock, installed: INSTALLED, parts: [{ name: "sidecar", about: "a fake", check: async () => { if (sessions.down) throw new Error("no answer (fake)"); return "healthy"; } }], logger: createLogger("console", "silent"), signer: { sign: (claims) => signDecision(keys.signer, claims) },
     noticeSigner: noticeSignerOf(keys),
     auditSigner: { sign: (claims) => signAuditHead(keys.signer, claims), verify: (jws, nowMs) => verifyAuditHead(keys.trust, jws, nowMs) } },
-    ConsoleConfig.parse({ database: ":memory:", verdictWaitMs: 400, verdictPollMs: 10, ...settings }));
+    parsed);
   door.app = console.publicApp;
   return {
     console, http, sessions, tasks, decisions, receipts, clock,
@@ -129,6 +133,7 @@ export async function startConsole(keys: { signer: Signer; trust: Trust }, confi
       authenticator.replace(records);
       return made.key;
     },
+    patience(ms = PATIENCE_MS) { parsed.verdictWaitMs = ms; },
     revokeKeys() { authenticator.replace([]); },
     async call(method, path, options = {}) {
       const body = options.text ?? (options.body === undefined ? undefined : JSON.stringify(options.body));

@@ -18,6 +18,8 @@ export interface SseOptions {
   readonly lastEventId?: string;
   /** Cuts the connection when this says so. */
   readonly cutWhen?: (messages: readonly SseMessage[]) => boolean;
+  /** Cuts it at the so-manieth comment (a heartbeat is one). */
+  readonly cutAfterComments?: number;
   readonly onMessage?: (message: SseMessage) => void;
   readonly onOpen?: (res: IncomingMessage) => void;
   readonly timeoutMs?: number;
@@ -49,7 +51,11 @@ export function readStream(url: string, options: SseOptions): Promise<SseRun> {
           options.onMessage?.(message);
           if (options.cutWhen?.(messages) === true) finish("cut");
         },
-        onComment: () => { comments += 1; },
+        onComment: () => {
+          if (over) return;
+          comments += 1;
+          if (comments === options.cutAfterComments) finish("cut");
+        },
       });
       res.setEncoding("utf8");
       res.on("data", (chunk: string) => { raw += chunk; if (!over && res.statusCode === 200) parser.feed(chunk); });

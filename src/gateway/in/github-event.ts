@@ -1,4 +1,5 @@
 /** Owns: what event a verified GitHub delivery is. Identity of the session comes from the verified body only. Pure. */
+import { SessionId } from "../../contracts/ids.js";
 import { stringifyLossless } from "../../contracts/json.js";
 import { Problem } from "../../contracts/problems.js";
 import { objectAt, parseBodyObject, textAt, type Delivery } from "./fields.js";
@@ -29,7 +30,7 @@ function sourceOf(body: Record<string, unknown>): string {
 /** Default for triggers without a `session` function. */
 function subjectOf(body: Record<string, unknown>): string | undefined {
   const repository = textAt(objectAt(body, "repository"), "full_name");
-  if (repository === undefined || repository.length > 150 || !/^[\x21-\x7e]+$/.test(repository)) return undefined;
+  if (repository === undefined || repository.length > 150 || !/^[\x21-\x7e]+$/.test(repository) || !SessionId.safeParse(repository).success) return undefined;
   const number = NUMBERED.map((name) => objectAt(body, name)?.["number"]).find((value) => value !== undefined);
   const digits = number === undefined ? "" : stringifyLossless(number);
   return /^\d{1,20}$/.test(digits) ? `${repository}#${digits}` : repository;

@@ -4,9 +4,9 @@
  */
 import { execFileSync } from "node:child_process";
 import { chmodSync, chownSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from "node:fs";
-import { createServer, type AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
+import { choosePorts } from "../../../src/launcher/ports.js";
 
 const ROOT = "/usr/lib/postgresql";
 
@@ -49,10 +49,8 @@ function binaries(): string | undefined {
   return readdirSync(ROOT).sort().reverse().map((version) => join(ROOT, version, "bin")).find((bin) => existsSync(join(bin, "initdb")));
 }
 
+/** Below the ephemeral range: one up there can be taken by any outgoing connection before the server binds it. */
 async function freePort(): Promise<number> {
-  const server = createServer();
-  await new Promise<void>((resolve) => server.listen(0, "127.0.0.1", resolve));
-  const { port } = server.address() as AddressInfo;
-  await new Promise((resolve) => server.close(resolve));
-  return port;
+  const { postgres = 0 } = await choosePorts({ wishes: { postgres: undefined }, mode: "free", overrides: {} });
+  return postgres;
 }

@@ -149,6 +149,7 @@ describe("docket approval", () => {
     await open({ expiresAtMs: START_MS - 1 });
     expect((await as(["approver"], approve)).code).toBe(4);
     world.decisions.onSend = () => undefined;
+    world.patience(100);
     expect(await as(["approver"], approve)).toMatchObject({ code: 124, err: expect.stringContaining("not_known_yet") as unknown });
     world.decisions.down = true;
     expect((await as(["approver"], approve)).code).toBe(7);

@@ -3,7 +3,7 @@ import { mkdtempSync, rmSync } from "node:fs";
 import type { IncomingMessage } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it, vi } from "vitest";
 import { EXIT } from "../../../src/cli/exit.js";
 import { APPROVAL_PENDING } from "../../../src/contracts/decisions.js";
 import { argsDigest } from "../../../src/contracts/ids.js";
@@ -58,6 +58,7 @@ beforeAll(async () => {
 });
 afterAll(() => { rmSync(dir, { recursive: true }); });
 beforeEach(async () => {
+  vi.useFakeTimers({ toFake: ["Date"], now: START_MS }); // the command line reads the clock, and the console's stands still
   receiver = await startReceiver();
   world = await startConsole(keys, (url) => ({ notices: settingsFor(noticesText(), receiver, url), noticeTiming: { refusals: 1 } }));
   world.http.server.on("request", (req: IncomingMessage) => { asked.push(`${req.method ?? ""} ${new URL(req.url ?? "/", "http://x").pathname}`); });
@@ -70,12 +71,12 @@ beforeEach(async () => {
   await world.console.handleDeadLetter(messageOf(DEAD_LETTERED, { deadLetterId: "dl_1", kind: "event", reason: "expired", message: "m", topic: "t", app: "sessions", tries: 1, tenant: "default", sessionId: "ord-1", payload, payloadEncoding: "utf8", firstFailedAtMs: START_MS, lastFailedAtMs: START_MS }));
   await world.call("POST", "/v1/views", { key: world.key(["admin"]), body: { name: "mine", address: "/sessions" } });
 });
-afterEach(async () => { await world.close(); await receiver.close(); });
+afterEach(async () => { vi.useRealTimers(); await world.close(); await receiver.close(); });
 
 const run = (command: readonly string[]) => docket(command, { env: { DOCKET_CONSOLE_URL: world.http.url, DOCKET_API_KEY: world.key(["admin"]) } });
 /** What the server refuses for what these sessions are: the request came, and was understood. */
 const STATE: Readonly<Record<string, number>> = {
-  "session delete": EXIT.conflict, "session release": EXIT.invalid, "session revoke": EXIT.timeout, "approval assign": EXIT.timeout, "approval snooze": EXIT.invalid, "approval resend": EXIT.notFound,
+  "session delete": EXIT.conflict, "session release": EXIT.invalid, "session revoke": EXIT.timeout, "approval assign": EXIT.timeout, "approval snooze": EXIT.timeout, "approval resend": EXIT.notFound,
 };
 
 it("every route of the console has a command or a reason", () => {
@@ -83,10 +84,12 @@ it("every route of the console has a command or a reason", () => {
 });
 
 it.each(Object.entries(COMMANDS))("%s is reached by its command, which understands the answer", async (route, command) => {
+  const expected = STATE[command.slice(0, 2).join(" ")] ?? EXIT.ok;
+  if (expected === EXIT.timeout) world.patience(100);
   const ran = await run(command);
   const [method, path = ""] = route.split(" ");
   expect(asked, ran.err).toContainEqual(expect.stringMatching(new RegExp(`^${method ?? ""} ${path.replace(/:\w+/g, "[^/]+")}$`)));
-  expect(ran.code, ran.err).toBe(STATE[command.slice(0, 2).join(" ")] ?? EXIT.ok);
+  expect(ran.code, ran.err).toBe(expected);
 });
 
 it.each(Object.values(COMMANDS).filter((command) => !["export"].includes(command[1] ?? "") && STATE[command.slice(0, 2).join(" ")] === undefined))("%j gives JSON with -o json, alone on stdout", async (...command) => {

@@ -108,6 +108,7 @@ describe("a decision", () => {
   });
 
   it("whose verdict is not known in time is 202, never a success", async () => {
+    world.patience(100);
     world.decisions.onSend = () => undefined;
     expect(await decide({ ...seen, kind: "approve" })).toMatchObject({ status: 202, body: { verdict: "not_known_yet" } });
     world.sessions.down = true;

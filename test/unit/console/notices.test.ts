@@ -113,7 +113,7 @@ describe("when a receiver does not answer", () => {
     expect(new Set(to("/hook").map(({ headers }) => headers["webhook-id"])).size, "a repetition is recognised").toBe(1);
     const { links } = NoticeWebhook.parse(to("/hook").at(-1)?.body).data;
     expect(links[0]!.expiresAtMs, "a link that is handed out late is no old one").toBeGreaterThan(world.clock.ms + 11 * 3_600_000);
-  });
+  }, 60_000);
 
   it("decided meanwhile: the card is not sent any more, what became of it is", async () => {
     receiver.answer = () => ({ status: 503 });
@@ -271,7 +271,9 @@ describe("a one-time link", () => {
     const token = tokenOf(hook().links[0]!.url);
     const judge = world.decisions.onSend;
     world.decisions.onSend = () => undefined;
+    world.patience(100);
     expect((await decide(token)).status).toBe(202);
+    world.patience();
     expect((await decide(token, { kind: "reject", text: "no" })).body["code"]).toBe("link_used");
     world.decisions.onSend = judge;
     expect((await decide(token)).body).toMatchObject({ verdict: "approved" });

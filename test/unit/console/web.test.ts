@@ -183,7 +183,9 @@ describe("the routes that the pages need", () => {
     world.sessions.views.set(ACTOR, viewOf([], summaryOf({ agent: "orders" })));
     const key = world.key(["operator"]);
     const send = () => world.call("POST", "/v1/sessions/ord-1/messages", { key, body: { text: "hello", eventId: "click-0001" } });
+    world.patience(100);
     expect(await send()).toMatchObject({ status: 202, body: { state: "unknown" } });
+    world.patience();
     world.sessions.outcome = { state: "running", runId: "run_9" };
     expect(await send()).toMatchObject({ status: 200, body: { state: "running", runId: "run_9" } });
     expect(world.tasks.sent.map((event) => [event.id, event.source, event.type, event.agent, event.subject, event.data])).toEqual([["click-0001", "urn:docket:principal:default:ann", PROMPT_RECEIVED, "orders", "ord-1", '{"text":"hello"}']]);

@@ -13,14 +13,14 @@ const hooks = [{ secrets: ["a-good-secret"], tenant: "acme" }];
 
 /** Runs, and gives the value or undefined for a Problem; anything else thrown fails the test. */
 function only<T>(work: () => T): T | undefined {
-  const started = performance.now();
+  const started = process.cpuUsage(); // not the clock: a busy machine stands still for longer than a parser may take
   try {
     return work();
   } catch (error) {
     expect(error).toBeInstanceOf(Problem);
     return undefined;
   } finally {
-    expect(performance.now() - started).toBeLessThan(500);
+    expect(process.cpuUsage(started).user / 1_000).toBeLessThan(500);
   }
 }
 
@@ -52,9 +52,12 @@ describe("parsers", () => {
     fc.assert(fc.property(fc.oneof(github.map((value) => JSON.stringify(value)), noisyJson), (text) => {
       const delivery = only(() => githubEvent({ event: "issues", deliveryId: "d", text }));
       if (delivery !== undefined && "incoming" in delivery) expect(only(() => envelopeOf({ specversion: "1.0", ...delivery.incoming, data: undefined }))).toBeDefined();
-    }), RUNS);
+    }), { ...RUNS, examples: [['{"repository":{"full_name":"."}}'], ['{"repository":{"full_name":".."}}']] });
     const stripe = fc.record({ id: field, type: field, data: fc.oneof(field, fc.record({ object: fc.oneof(field, fc.record({ id: field })) })) }, { requiredKeys: [] });
-    fc.assert(fc.property(fc.oneof(stripe.map((value) => JSON.stringify(value)), noisyJson), (text) => { only(() => stripeEvent(text)); }), RUNS);
+    fc.assert(fc.property(fc.oneof(stripe.map((value) => JSON.stringify(value)), noisyJson), (text) => {
+      const delivery = only(() => stripeEvent(text));
+      if (delivery !== undefined && "incoming" in delivery) expect(only(() => envelopeOf({ specversion: "1.0", ...delivery.incoming, data: undefined }))).toBeDefined();
+    }), { ...RUNS, examples: [['{"id":"evt_1","type":"x","data":{"object":{"id":"."}}}']] });
   });
 
   it("signature headers never verify by chance", async () => {

@@ -22,7 +22,7 @@ const runEnded: SessionEvent = { type: "RunEnded", runId: RUN, key: "k", outcome
 const url = (query = ""): string => `${gw.url}/v1/sessions/${SESSION}/stream${query}`;
 const journalIds = (messages: readonly SseMessage[]): number[] => messages.filter((one) => one.event === "journal").map((one) => Number(one.id));
 const live = (type: string, data: object): Promise<string> => gw.gateway.handleLive(serializeEnvelope({ specversion: "1.0", id: "1", source: "/s", type, data: JSON.stringify(data) }));
-const settled = async (check: () => boolean): Promise<void> => { for (let n = 0; n < 200 && !check(); n += 1) await new Promise((resolve) => setTimeout(resolve, 10)); expect(check()).toBe(true); };
+const settled = async (check: () => boolean): Promise<void> => { for (let n = 0; n < 1_000 && !check(); n += 1) await new Promise((resolve) => setTimeout(resolve, 10)); expect(check()).toBe(true); };
 
 describe("reading on", () => {
   it("sends the whole journal over several pages, then what comes, then the end", async () => {
@@ -144,11 +144,10 @@ describe("live", () => {
     await gw.close();
     gw = await startTestGateway({ config: { stream: { pollMs: 60_000, pollCapMs: 60_000 } } });
     gw.sessions.append("acme", SESSION, note(1));
-    const started = performance.now();
-    await readStream(url(`?until=run:${RUN}`), { key: gw.keys.all, onMessage: (message) => {
+    const { over } = await readStream(url(`?until=run:${RUN}`), { key: gw.keys.all, timeoutMs: 15_000, onMessage: (message) => {
       if (message.id === "1") setTimeout(() => { gw.sessions.append("acme", SESSION, runEnded); void live(LIVE_ADVANCED, { advanced: [{ actorId: ACTOR, rev: 2 }] }); }, 20);
     } });
-    expect(performance.now() - started).toBeLessThan(2_000);
+    expect(over, "cut: nothing came before the poll").toBe("ended");
   });
 
   it("settles live messages that nobody can read", async () => {
@@ -172,7 +171,7 @@ describe("live", () => {
 
   it("sends heartbeats", async () => {
     gw.sessions.append("acme", SESSION, note(1));
-    expect((await readStream(url(), { key: gw.keys.all, timeoutMs: 200 })).comments).toBeGreaterThan(2);
+    expect((await readStream(url(), { key: gw.keys.all, cutAfterComments: 3 })).comments).toBe(3);
   });
 });
 
@@ -222,8 +221,12 @@ describe("who may, how many, how long", () => {
     const seen = journalIds((await stalled).messages);
     expect((await stalled).over).toBe("cut");
     expect(seen.length).toBeLessThan(100);
-    const rest = await readStream(url(), { key: gw.keys.all, lastEventId: String(seen.at(-1) ?? 0), cutWhen: (all) => all.length === 100 - seen.length });
-    expect([...seen, ...journalIds(rest.messages)]).toEqual(Array.from({ length: 100 }, (_, n) => n + 1));
+    // A pause of the machine may count as a stall once more: then it resumes once more.
+    for (let again = 0; again < 20 && seen.length < 100; again += 1) {
+      const left = 100 - seen.length;
+      seen.push(...journalIds((await readStream(url(), { key: gw.keys.all, lastEventId: String(seen.at(-1) ?? 0), cutWhen: (all) => all.length === left })).messages));
+    }
+    expect(seen).toEqual(Array.from({ length: 100 }, (_, n) => n + 1));
   });
 
   it("ends a stream when its key expires", async () => {

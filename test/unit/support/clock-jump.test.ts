@@ -27,7 +27,7 @@ it("moves Date.now and new Date together, forwards and back, and nothing else", 
     for (const offsetMs of [0, 25_000, -25_000, 0]) {
       writeFileSync(file, String(offsetMs));
       const [now, date, fixed, isDate] = await ask();
-      expect(Math.abs(now - Date.now() - offsetMs)).toBeLessThan(2_000);
+      expect(Math.abs(now - Date.now() - offsetMs)).toBeLessThan(10_000);
       expect(Math.abs(date - now)).toBeLessThan(100);
       expect([fixed, isDate]).toEqual([5, true]);
     }

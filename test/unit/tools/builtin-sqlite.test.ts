@@ -31,7 +31,7 @@ describe("sql_query on SQLite", () => {
     setTimeout(() => { abort.abort(); }, 1000);
     await expect(query("WITH RECURSIVE n(x) AS (SELECT 1 UNION ALL SELECT x + 1 FROM n) SELECT count(*) FROM n", { signal: abort.signal })).rejects.toMatchObject({ reason: "permanent" });
     clearInterval(timer);
-    expect(ticks).toBeGreaterThan(15);
+    expect(ticks).toBeGreaterThan(3); // of 50; none while the query ran in this process
   });
 
   it("a file that does not exist is not made", async () => {
