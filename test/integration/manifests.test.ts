@@ -45,15 +45,17 @@ describe("the manifests", () => {
 
   it.each([...OVERLAYS])("of %s have their numbers found by observability/scrape.yaml, under the jobs that the alerts miss when they are away", (overlay) => {
     const apps = appsIn(objectsOf(overlay));
-    const jobs = (scrape: Scrape): string[] => apps.filter(({ namespace }) => scrape.kubernetes_sd_configs.some((one) => one.role === "pod" && one.namespaces.names.includes(namespace))).flatMap((app) => {
+    const jobs = (scrape: Scrape, phase = "Running"): string[] => apps.filter(({ namespace }) => scrape.kubernetes_sd_configs.some((one) => one.role === "pod" && one.namespaces.names.includes(namespace))).flatMap((app) => {
       const { labels, annotations } = app.template.metadata;
-      const pod = { ...meta("pod_label", labels), ...meta("pod_annotation", annotations), __meta_kubernetes_pod_name: `${app.name}-0`, job: scrape.job_name };
+      const pod = { ...meta("pod_label", labels), ...meta("pod_annotation", annotations), __meta_kubernetes_pod_name: `${app.name}-0`, __meta_kubernetes_pod_phase: phase, job: scrape.job_name };
       const ports = [...mainContainer(app).ports.map(({ name }) => [app.name, name]), ["daprd", "dapr-http"], ["daprd", "dapr-metrics"]];
       return ports.flatMap(([container = "", port = ""]) => relabelled({ ...pod, __meta_kubernetes_pod_container_name: container, __meta_kubernetes_pod_container_port_name: port }, scrape.relabel_configs)["job"] ?? []);
     }).sort();
     const [own, sidecars] = Scrapes.parse(parse(read("observability/scrape.yaml"))).scrape_configs as [Scrape, Scrape];
     expect(jobs(own)).toEqual(apps.map(({ name }) => `docket-${name}`).sort());
     expect(jobs(sidecars)).toEqual(apps.map(({ name }) => `dapr-${name}`).sort());
+    // One that was evicted stays in the list of pods, and is no consumer that is down; one that does not start is.
+    for (const scrape of [own, sidecars]) expect([jobs(scrape, "Failed"), jobs(scrape, "Succeeded"), jobs(scrape, "Pending").length]).toEqual([[], [], apps.length]);
     expect([...read("observability/alerts.yaml").matchAll(/absent\(up\{job="([a-z-]+)"\}\)/g)].map(([, job]) => job).sort()).toEqual(jobs(own));
   });
 
@@ -83,7 +85,7 @@ describe("the manifests", () => {
   });
 });
 
-const Relabel = z.object({ source_labels: z.array(z.string()).length(1), regex: z.string().default("(.*)"), action: z.enum(["keep", "replace"]).default("replace"), target_label: z.string().default(""), replacement: z.string().default("$1") });
+const Relabel = z.object({ source_labels: z.array(z.string()).length(1), regex: z.string().default("(.*)"), action: z.enum(["keep", "drop", "replace"]).default("replace"), target_label: z.string().default(""), replacement: z.string().default("$1") });
 const Scrapes = z.object({ scrape_configs: z.array(z.object({ job_name: z.string(), kubernetes_sd_configs: z.array(z.object({ role: z.string(), namespaces: z.object({ names: z.array(z.string()) }) })), relabel_configs: z.array(Relabel) })).length(2) });
 type Scrape = z.infer<typeof Scrapes>["scrape_configs"][number];
 
@@ -95,7 +97,7 @@ function relabelled(target: Readonly<Record<string, string>>, configs: Scrape["r
   const labels = { ...target };
   for (const { source_labels: [source = ""], regex, action, target_label: to, replacement } of configs) {
     const match = new RegExp(`^(?:${regex})$`).exec(labels[source] ?? "");
-    if (match === null && action === "keep") return {};
+    if (action === (match === null ? "keep" : "drop")) return {};
     if (match !== null && action === "replace") labels[to] = replacement.replace("$1", match[1] ?? "");
   }
   return labels;
