@@ -1,4 +1,6 @@
 /** Both overlays on a real API server: server-side validation, Dapr's and KEDA's own CRDs, pod security `restricted` enforced. */
+import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
 import { installCrds, startCluster, type TestCluster } from "../support/k8s/control-plane.js";
 import { manifestProblems } from "../support/k8s/checks.js";
@@ -26,6 +28,13 @@ describe.each([...OVERLAYS])("the overlay %s", (overlay: Overlay) => {
   it("is applied again without a change", async () => {
     const changes = await cluster.kubectl(["diff", "--server-side", "-k", `${REPO_ROOT}/k8s/overlays/${overlay}`]).catch((error: unknown) => (error as { stdout: string }).stdout);
     expect(changes).toBe("");
+  });
+
+  it("takes a new image one app at a time, readers first, by the commands of docs/kubernetes.md", async () => {
+    const block = /<!-- shell: one at a time -->\s+```sh\n([^]*?)```/.exec(readFileSync(join(REPO_ROOT, "docs/kubernetes.md"), "utf8"))?.[1] ?? "";
+    const commands = block.trim().split("\n").map((line) => /kubectl (.*\$IMAGE) && kubectl (.*)/.exec(line)?.slice(1, 3) ?? [line, ""]);
+    expect(commands.map(([, waits = ""]) => waits.split("/")[1])).toEqual(["console", "gateway", "tools", "sessions"]);
+    for (const [sets = ""] of commands) expect(await cluster.kubectl([...sets.replace("$IMAGE", "images.example.com/docket:0.2.0").split(" "), "--dry-run=server"])).toContain("image updated (server dry run)");
   });
 
   it("is, by kubectl, what the static checks saw by kustomize", () => {
