@@ -2,17 +2,17 @@
 import { execFile } from "node:child_process";
 import { mkdtempSync, rmSync, writeFileSync } from "node:fs";
 import { tmpdir } from "node:os";
-import { join } from "node:path";
+import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import { beforeAll, describe, expect, it } from "vitest";
-import { parse } from "yaml";
+import { parse, parseAllDocuments } from "yaml";
 import { z } from "zod";
 import { makeClusterValues } from "../../src/launcher/cluster/secrets.js";
 import { locateNats } from "../../src/launcher/runtime/locate.js";
 import { REPO_ROOT } from "../support/cluster.js";
 import { manifestProblems } from "../support/k8s/checks.js";
 import { appsIn, mainContainer, ofKind, OVERLAYS, render, type Manifest, type Overlay } from "../support/k8s/manifests.js";
-import { read, rows, section } from "../unit/docs/pages.js";
+import { read, rows, section, sources } from "../unit/docs/pages.js";
 
 const rendered = new Map<Overlay, Manifest[]>();
 
@@ -45,15 +45,17 @@ describe("the manifests", () => {
 
   it.each([...OVERLAYS])("of %s have their numbers found by observability/scrape.yaml, under the jobs that the alerts miss when they are away", (overlay) => {
     const apps = appsIn(objectsOf(overlay));
-    const jobs = (scrape: Scrape): string[] => apps.filter(({ namespace }) => scrape.kubernetes_sd_configs.some((one) => one.role === "pod" && one.namespaces.names.includes(namespace))).flatMap((app) => {
+    const jobs = (scrape: Scrape, phase = "Running"): string[] => apps.filter(({ namespace }) => scrape.kubernetes_sd_configs.some((one) => one.role === "pod" && one.namespaces.names.includes(namespace))).flatMap((app) => {
       const { labels, annotations } = app.template.metadata;
-      const pod = { ...meta("pod_label", labels), ...meta("pod_annotation", annotations), __meta_kubernetes_pod_name: `${app.name}-0`, job: scrape.job_name };
+      const pod = { ...meta("pod_label", labels), ...meta("pod_annotation", annotations), __meta_kubernetes_pod_name: `${app.name}-0`, __meta_kubernetes_pod_phase: phase, job: scrape.job_name };
       const ports = [...mainContainer(app).ports.map(({ name }) => [app.name, name]), ["daprd", "dapr-http"], ["daprd", "dapr-metrics"]];
       return ports.flatMap(([container = "", port = ""]) => relabelled({ ...pod, __meta_kubernetes_pod_container_name: container, __meta_kubernetes_pod_container_port_name: port }, scrape.relabel_configs)["job"] ?? []);
     }).sort();
     const [own, sidecars] = Scrapes.parse(parse(read("observability/scrape.yaml"))).scrape_configs as [Scrape, Scrape];
     expect(jobs(own)).toEqual(apps.map(({ name }) => `docket-${name}`).sort());
     expect(jobs(sidecars)).toEqual(apps.map(({ name }) => `dapr-${name}`).sort());
+    // One that was evicted stays in the list of pods, and is no consumer that is down; one that does not start is.
+    for (const scrape of [own, sidecars]) expect([jobs(scrape, "Failed"), jobs(scrape, "Succeeded"), jobs(scrape, "Pending").length]).toEqual([[], [], apps.length]);
     expect([...read("observability/alerts.yaml").matchAll(/absent\(up\{job="([a-z-]+)"\}\)/g)].map(([, job]) => job).sort()).toEqual(jobs(own));
   });
 
@@ -72,12 +74,18 @@ describe("the manifests", () => {
     }
   });
 
+  it("have one patch to a file: kubectl takes several from 1.31 on only, and 1.30 is what docs/kubernetes.md asks for", () => {
+    const patches = sources("k8s", "kustomization.yaml").flatMap(({ path, text }) => ((parse(text) as { patches?: { path?: string }[] }).patches ?? []).flatMap((patch) => (patch.path === undefined ? [] : [join(dirname(path), patch.path)])));
+    expect(patches.length).toBeGreaterThan(5);
+    expect(patches.filter((path) => parseAllDocuments(read(path)).length !== 1)).toEqual([]);
+  });
+
   it("declare no Subscription: each app lists its own to its sidecar, and the same in both places would be two readers", () => {
     for (const overlay of OVERLAYS) expect(objectsOf(overlay).filter(({ kind }) => kind === "Subscription")).toEqual([]);
   });
 });
 
-const Relabel = z.object({ source_labels: z.array(z.string()).length(1), regex: z.string().default("(.*)"), action: z.enum(["keep", "replace"]).default("replace"), target_label: z.string().default(""), replacement: z.string().default("$1") });
+const Relabel = z.object({ source_labels: z.array(z.string()).length(1), regex: z.string().default("(.*)"), action: z.enum(["keep", "drop", "replace"]).default("replace"), target_label: z.string().default(""), replacement: z.string().default("$1") });
 const Scrapes = z.object({ scrape_configs: z.array(z.object({ job_name: z.string(), kubernetes_sd_configs: z.array(z.object({ role: z.string(), namespaces: z.object({ names: z.array(z.string()) }) })), relabel_configs: z.array(Relabel) })).length(2) });
 type Scrape = z.infer<typeof Scrapes>["scrape_configs"][number];
 
@@ -89,7 +97,7 @@ function relabelled(target: Readonly<Record<string, string>>, configs: Scrape["r
   const labels = { ...target };
   for (const { source_labels: [source = ""], regex, action, target_label: to, replacement } of configs) {
     const match = new RegExp(`^(?:${regex})$`).exec(labels[source] ?? "");
-    if (match === null && action === "keep") return {};
+    if (action === (match === null ? "keep" : "drop")) return {};
     if (match !== null && action === "replace") labels[to] = replacement.replace("$1", match[1] ?? "");
   }
   return labels;
@@ -144,7 +152,12 @@ describe("the checks notice", () => {
     ["a collector's key in the file", "production", "Deployment", "sessions", '{"name":"OTEL_EXPORTER_OTLP_HEADERS","valueFrom":{"secretKeyRef":{"key":"headers","name":"telemetry","optional":true}}}', '{"name":"OTEL_EXPORTER_OTLP_HEADERS","value":"x-api-key=1"}', "OTEL_EXPORTER_OTLP_HEADERS has a value in the file"],
     ["a pod that waits for a collector", "production", "Deployment", "tools", '"key":"endpoint","name":"telemetry","optional":true', '"key":"endpoint","name":"telemetry"', "references that may be missing"],
     ["traces without a way out", "production", "NetworkPolicy", "telemetry", '"port":4318', '"port":4317', "lets it out to the collector's port 4318"],
-    ["pods that resolve no name", "production", "NetworkPolicy", "dns", '"port":53', '"port":5353', "lets it out to port 53 of kube-system"],
+    ["pods that resolve no name", "production", "NetworkPolicy", "dns", '"port":53', '"port":5353', "lets it out to port 53 (UDP) of kube-system"],
+    ["names that are asked for by TCP alone", "dev", "NetworkPolicy", "dns", '"protocol":"UDP"', '"protocol":"TCP"', "lets it out to port 53 (UDP) of kube-system"],
+    ["session hosts that reach no model", "production", "NetworkPolicy", "internet", '"port":443', '"port":8443', "sessions: no NetworkPolicy lets it out to port 443 of 0.0.0.0/0"],
+    ["a way to the credentials of the machine", "production", "NetworkPolicy", "internet", '"169.254.0.0/16",', "", "the internet is not 169.254.0.0/16"],
+    ["a database that lets nobody in", "dev", "NetworkPolicy", "postgres", '"port":5432', '"port":5433', "postgres: no NetworkPolicy lets it be reached on port 5432"],
+    ["a broker that leaves the worker out", "dev", "NetworkPolicy", "nats", '"docket-tools"', '"tools"', "nats: no NetworkPolicy lets it be reached on port 4222 from docket-tools/tools"],
     ["a sidecar without sentry", "dev", "NetworkPolicy", "dapr-control-plane", '"port":50001', '"port":443', "lets it out to port 50001 of dapr-system"],
     ["actors without a scheduler", "production", "NetworkPolicy", "dapr-control-plane", '"port":50006', '"port":50007', "sessions: no NetworkPolicy lets it out to port 50006"],
     ["actors that hear nobody", "production", "NetworkPolicy", "actors", '"policyTypes":["Ingress","Egress"]', '"policyTypes":["Egress"]', "lets it be reached on port 50002"],

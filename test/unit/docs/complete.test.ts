@@ -8,9 +8,16 @@ import { EscalationReason } from "../../../src/contracts/decisions.js";
 import { CallStatus, RunOutcome, SESSION_STATUSES } from "../../../src/contracts/journal.js";
 import { PROBLEMS } from "../../../src/contracts/problems.js";
 import { quietIo } from "../../support/cli-fakes.js";
-import { firstCells, read, rows, section, sources } from "./pages.js";
+import { firstCells, pages, read, rows, section, sources } from "./pages.js";
 
 const sorted = (words: Iterable<string>): string[] => [...new Set(words)].sort();
+
+it("a page that installs Dapr on a cluster takes the version that is tested, with sidecars that pod security `restricted` takes", () => {
+  const version = /dapr\/dapr v(\S+)/.exec(read("runtime/dapr-control-plane/go.mod"))?.[1] ?? "?";
+  const installs = pages().flatMap(({ text }) => [...text.matchAll(/^ *(dapr init .*-k\b.*)$/gm)].map(([, line]) => line ?? ""));
+  expect(installs.length).toBeGreaterThan(1);
+  for (const line of installs) for (const part of [`--runtime-version ${version} `, "--wait ", "--set dapr_sidecar_injector.sidecarDropALLCapabilities=true"]) expect(`${line} `).toContain(part);
+});
 
 describe("docs/errors.md", () => {
   const text = read("docs/errors.md");

@@ -13,16 +13,26 @@ const Board = z.object({ title: z.string(), panels: z.array(z.object({ id: z.num
 
 const rules = Rules.parse(parse(read("observability/alerts.yaml"))).groups.flatMap((group) => group.rules);
 const series = new Set(Object.entries(INSTRUMENTS as Record<string, Instrument>).flatMap(([name, { kind }]) => {
-  const flat = name.replaceAll(".", "_");
-  return kind === "counter" ? [`${flat}_total`] : kind === "gauge" ? [flat] : [`${flat}_bucket`, `${flat}_sum`, `${flat}_count`];
+  const base = name.replaceAll(".", "_");
+  return kind === "counter" ? [`${base}_total`] : kind === "gauge" ? [base] : [`${base}_bucket`, `${base}_sum`, `${base}_count`];
 }));
+const flat = (metric: string): string => metric.replaceAll(".", "_");
+/** What is said of a label that none of the expression's metrics has: it would match nothing, or group everything as one. */
+const unknownLabelsIn = (expr: string): string[] => {
+  const own = Object.entries(INSTRUMENTS as Record<string, Instrument>).filter(([name]) => new RegExp(`\\b${flat(name)}(?:_total|_bucket|_sum|_count)?\\b`).test(expr)).flatMap(([, { labels }]) => labels.map(flat));
+  const named = [...[...expr.matchAll(/\b(?:by|on) \(([^)]*)\)/g)].flatMap(([, list]) => (list ?? "").split(",").map((label) => label.trim())), ...[...expr.matchAll(/(\w+)(?:=~?|!=|!~)"/g)].map(([, label]) => label ?? "")];
+  return named.filter((label) => ![...own, "le", "job", "instance"].includes(label));
+};
+/** Gauges of the console are of the whole installation: with two replicas a bare one is there twice, and a sum is twice too much. */
+const countedTwiceIn = (expr: string): string[] => Object.entries(INSTRUMENTS as Record<string, Instrument>).filter(([, { kind, apps }]) => kind === "gauge" && apps.every((app) => app === "console"))
+  .map(([name]) => flat(name)).filter((name) => expr.replaceAll(new RegExp(`max(?: by \\(\\w+\\) )?\\(${name}\\b`, "g"), "").match(new RegExp(`\\b${name}\\b`)) !== null);
 const unknownIn = (expr: string): string[] => [...expr.matchAll(/\b(?:docket|gen_ai_client)_\w+/g)].map(([name]) => name).filter((name) => !series.has(name));
 
 describe("alerts", () => {
   it.each(rules)("$alert: metrics, runbook section, test that fires it", ({ alert, expr, annotations }) => {
-    expect(unknownIn(expr)).toEqual([]);
+    expect([...unknownIn(expr), ...unknownLabelsIn(expr), ...countedTwiceIn(expr)]).toEqual([]);
     const [page, anchor] = annotations.runbook_url.split("#");
-    expect(page).toBe("docs/runbook.md");
+    expect(page).toBe("{{ $externalLabels.docket_docs }}docs/runbook.md");
     const headings = [...read("docs/runbook.md").matchAll(/^## (.+)$/gm)].map(([, text]) => (text ?? "").toLowerCase().replace(/[^\w\- ]/g, "").replaceAll(" ", "-"));
     expect(headings).toContain(anchor);
     expect(read("docs/runbook.md")).toContain(alert);
@@ -35,7 +45,13 @@ describe("dashboards", () => {
   it.each(readdirSync(join(ROOT, "observability/dashboards")))("%s shows metrics that exist", (file) => {
     const board = Board.parse(JSON.parse(read(join("observability/dashboards", file))));
     expect(new Set(board.panels.map(({ id }) => id)).size).toBe(board.panels.length);
-    for (const { targets } of board.panels) for (const { expr } of targets) expect(unknownIn(expr), expr).toEqual([]);
+    for (const { targets } of board.panels) for (const { expr } of targets) expect([...unknownIn(expr), ...unknownLabelsIn(expr), ...countedTwiceIn(expr)], expr).toEqual([]);
+  });
+
+  it("and alerts are read closely: a label that is not there, a sum of what each console says", () => {
+    expect(unknownLabelsIn('sum by (agent) (rate(docket_deliveries_total{outcome="RETRY"}[5m]))')).toEqual(["agent", "outcome"]);
+    expect(unknownLabelsIn('sum by (channel) (rate(docket_deliveries_total{answer="RETRY",job=~"docket.*"}[5m]))')).toEqual([]);
+    expect(countedTwiceIn("sum by (kind) (docket_dead_letters_open) > max(docket_sessions_overdue)")).toEqual(["docket_dead_letters_open"]);
   });
 });
 

@@ -20,6 +20,12 @@ describe("the Dockerfile", () => {
   });
 });
 
+it("keys that docs/kubernetes.md has made in the checkout go neither into git nor into the build", () => {
+  const made = [...readFileSync(join(REPO_ROOT, "docs/kubernetes.md"), "utf8").matchAll(/--(?:data-dir|keys-dir) \.\/([\w-]+)/g)].map(([, folder]) => folder ?? "");
+  expect(made.length).toBeGreaterThan(0);
+  for (const file of [".gitignore", ".dockerignore"]) expect(readFileSync(join(REPO_ROOT, file), "utf8").split("\n").map((line) => line.replace(/\/$/, ""))).toEqual(expect.arrayContaining([...made, ".docket", ".dapr", ".env"]));
+});
+
 describe("the rules notice", () => {
   it.each<[code: string, what: string, from: string | RegExp, to: string]>([
     ["DL3000", "a relative WORKDIR", "WORKDIR /app", "WORKDIR app"],
