@@ -85,7 +85,7 @@ interface CommandContent {
 }
 
 /** The command's id. */
-export function redriveIdOf(deadLetterId: string, redrive: number): string { return `redrive:${deadLetterId}:${String(redrive)}`; }
+function redriveIdOf(deadLetterId: string, redrive: number): string { return `redrive:${deadLetterId}:${String(redrive)}`; }
 
 function commandFor({ deadLetterId }: DeadLetter, content: CommandContent): Envelope {
   const { redrive, tenant, sessionId, text, as, causationId, request, caller, nowMs } = content;

@@ -13,7 +13,7 @@ import { claimRedrive, settleRedrive } from "../read-model/dead-letters.js";
 import { countLetters, lettersAfter, placeCursor } from "../read-model/letter-groups.js";
 import type { ReadModel } from "../read-model/database.js";
 import { AS_IT_WAS, contentOf, dropRedrive, noteMade, putRedrive, usedOtherwise } from "../read-model/redrives.js";
-import { heldEvent, planRedrive, redriveIdOf, type RedrivePlan, type RedriveRequest } from "../redrive.js";
+import { heldEvent, planRedrive, type RedrivePlan, type RedriveRequest } from "../redrive.js";
 import { readCursor } from "../read-model/page.js";
 import { callerWith, isAdmin, pathId, readBody, requireRight } from "./access.js";
 import { audited, type ApiContext } from "./context.js";
@@ -59,7 +59,8 @@ async function redriveMany(context: ApiContext, req: Request, about: { caller: A
   for (const { item } of page) {
     try {
       const plan = await planFor(context, item, { reason: request.reason }, caller);
-      if (!request.dryRun) await redriveOne(context, req, { caller, item, plan, request });
+      if (request.dryRun) await refuseOther(context.db, { item, plan, request });
+      else await redriveOne(context, req, { caller, item, plan, request });
       byKind[item.letter.kind] = (byKind[item.letter.kind] ?? 0) + 1;
     } catch (error) {
       if (!(error instanceof Problem) || error.retryable) throw error;
@@ -95,8 +96,8 @@ async function carryOut(context: ApiContext, redrive: Redrive): Promise<void> {
   const { db, deps, intake } = context;
   const { item, plan } = redrive;
   const id = item.letter.deadLetterId;
-  await takeNumber(context, redrive);
-  if (plan.action === "send") await send(context, plan);
+  const isFirst = await takeNumber(context, redrive);
+  if (plan.action === "send") await send(context, plan, isFirst);
   else {
     const status = plan.kind === "journal" ? await intake.handleJournal(plan.text) : await intake.handleApprovalPending(plan.text);
     if (status !== "SUCCESS") throw new Problem("store_unavailable", `the read model did not take dead letter ${id}; try again`);
@@ -104,25 +105,28 @@ async function carryOut(context: ApiContext, redrive: Redrive): Promise<void> {
   await settleRedrive(db, id, deps.clock.nowMs());
 }
 
-/** In one transaction the number, what it stands for, and the command's row: a crash before the publish, or a sidecar that loses it, is mended by the sweeper. */
-async function takeNumber({ db, deps, config }: Pick<ApiContext, "db" | "deps" | "config">, { caller, item, plan, request }: Redrive): Promise<void> {
+/**
+ * In one transaction the number, what it stands for, and the command's row: a crash before the publish, or a sidecar that loses it, is mended by the sweeper.
+ * False where the row of an earlier one is still there.
+ */
+async function takeNumber({ db, deps, config }: Pick<ApiContext, "db" | "deps" | "config">, { caller, item, plan, request }: Redrive): Promise<boolean> {
   const id = item.letter.deadLetterId;
   const nowMs = deps.clock.nowMs();
-  await db.transaction().execute(async (trx) => {
+  return await db.transaction().execute(async (trx) => {
     await refuseOther(trx, { item, plan, request });
     // Where somebody else took it since the letter was read, it was for the very same: then this is a repetition.
     if (plan.redrive > item.redriveCount) await claimRedrive(trx, id, plan.redrive);
     await noteMade(trx, { dead_letter_id: id, redrive: plan.redrive, content: contentOf(request.payload), principal_id: caller.principal.id, at: nowMs });
-    if (plan.action !== "send") return;
+    if (plan.action !== "send") return true;
     const { command, arrived } = plan;
-    await putRedrive(trx, { command_id: command.id, dead_letter_id: id, actor_id: arrived.actorId, event_key: arrived.eventKey, command: serializeEnvelope(command), attempts: 1, due_at: nowMs + config.redrive.confirmMs });
+    return await putRedrive(trx, { command_id: command.id, dead_letter_id: id, actor_id: arrived.actorId, event_key: arrived.eventKey, command: serializeEnvelope(command), attempts: 1, due_at: nowMs + config.redrive.confirmMs });
   });
 }
 
 /** The session takes a number once: another content under the same one would be answered with success and do nothing. */
 async function refuseOther(db: ReadModel, { item: { letter, redriveCount }, plan, request }: Pick<Redrive, "item" | "plan" | "request">): Promise<void> {
   const id = letter.deadLetterId;
-  const used = await usedOtherwise(db, { id, redrive: plan.redrive, commandId: redriveIdOf(id, plan.redrive), content: contentOf(request.payload) });
+  const used = await usedOtherwise(db, { id, redrive: plan.redrive, content: contentOf(request.payload) });
   if (used === undefined) return;
   const { made } = used;
   const sent = made === undefined ? "was made before" : `was made by ${made.principal_id} at ${new Date(made.at).toISOString()}, ${made.content === AS_IT_WAS ? "with the payload of the letter" : "with an edited payload"}`;
@@ -132,12 +136,12 @@ async function refuseOther(db: ReadModel, { item: { letter, redriveCount }, plan
     { hint: `if it is wanted besides, send it as redrive ${String(next)} (docket dlq redrive ${id} --redrive ${String(next)}); docket dlq show ${id} shows the letter` });
 }
 
-/** What the broker refuses is not sent later behind the caller's back. */
-async function send({ db, deps }: Pick<ApiContext, "db" | "deps">, { command }: RedrivePlan & { action: "send" }): Promise<void> {
+/** What the broker refuses is not sent later behind the caller's back; an earlier one, which it took, is watched on. */
+async function send({ db, deps }: Pick<ApiContext, "db" | "deps">, { command }: RedrivePlan & { action: "send" }, isFirst: boolean): Promise<void> {
   try {
     await deps.tasks.publish(command);
   } catch (error) {
-    await dropRedrive(db, command.id);
+    if (isFirst) await dropRedrive(db, command.id);
     throw error;
   }
 }

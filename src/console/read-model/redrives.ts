@@ -15,31 +15,28 @@ export function contentOf(payload: string | undefined): string { return payload 
 export interface NumberUsed { readonly made: RedriveMadeRow | undefined }
 
 /**
- * Undefined: the number is free for this content, or was used for the very same. A number whose redrive got nowhere (its letter is dead, and nothing of it
- * is on its way) is free for another one. In a transaction the letter stays locked until its end.
+ * Undefined: the number is free for this content, or was used for the very same. Used it is also where its redrive seems to have got nowhere: a publish that
+ * failed may have arrived all the same, its answer lost. In a transaction the letter stays locked until its end.
  */
-export async function usedOtherwise(db: ReadModel, about: { readonly id: string; readonly redrive: number; readonly commandId: string; readonly content: string }): Promise<NumberUsed | undefined> {
-  const { id, redrive, commandId, content } = about;
-  let find = db.selectFrom("dead_letters").select(["state", "redrive_count"]).where("dead_letter_id", "=", id);
+export async function usedOtherwise(db: ReadModel, about: { readonly id: string; readonly redrive: number; readonly content: string }): Promise<NumberUsed | undefined> {
+  const { id, redrive, content } = about;
+  let find = db.selectFrom("dead_letters").select("redrive_count").where("dead_letter_id", "=", id);
   if (db.isTransaction && sharesRows(db)) find = find.forUpdate();
   const letter = await find.executeTakeFirst();
   if (letter === undefined || redrive > letter.redrive_count) return undefined;
   const made = await db.selectFrom("redrives_made").selectAll().where("dead_letter_id", "=", id).where("redrive", "=", redrive).executeTakeFirst();
-  if ((made?.content ?? AS_IT_WAS) === content) return undefined;
-  const onItsWay = await db.selectFrom("redrives").select("command_id").where("command_id", "=", commandId).executeTakeFirst();
-  return letter.state === "dead" && redrive === letter.redrive_count && onItsWay === undefined ? undefined : { made };
+  return (made?.content ?? AS_IT_WAS) === content ? undefined : { made };
 }
 
-/** The first who asked for a content stays the one who did. */
+/** The first who asked for it stays the one who did. */
 export async function noteMade(db: ReadModel, row: RedriveMadeRow): Promise<void> {
-  const { content, principal_id, at } = row;
-  await db.insertInto("redrives_made").values(row)
-    .onConflict((oc) => oc.columns(["dead_letter_id", "redrive"]).doUpdateSet({ content, principal_id, at }).where("redrives_made.content", "!=", content)).execute();
+  await db.insertInto("redrives_made").values(row).onConflict((oc) => oc.columns(["dead_letter_id", "redrive"]).doNothing()).execute();
 }
 
-/** A repetition of a command changes nothing. */
-export async function putRedrive(db: ReadModel, row: RedriveRow): Promise<void> {
-  await db.insertInto("redrives").values(row).onConflict((oc) => oc.column("command_id").doNothing()).execute();
+/** A repetition of a command changes nothing. False: an earlier one is still on its way. */
+export async function putRedrive(db: ReadModel, row: RedriveRow): Promise<boolean> {
+  const { numInsertedOrUpdatedRows } = await db.insertInto("redrives").values(row).onConflict((oc) => oc.column("command_id").doNothing()).executeTakeFirst();
+  return numInsertedOrUpdatedRows === 1n;
 }
 
 export async function dueRedrives(db: ReadModel, nowMs: number, limit: number): Promise<RedriveRow[]> {
