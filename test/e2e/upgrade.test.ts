@@ -92,6 +92,7 @@ beforeAll(async () => {
   expect(await say(kept, "hello", "keeper")).toBe("words of version 1");
 
   const load = startTalking(base, keys, { prefix: "moved", agent: "mover" });
+  await load.onceMore();
   builds.goLive(2);
   for (const copy of ["console", "gateway", "gateway-2", "tools", "sessions"]) await replaceCopy(docket, balancer, copy);
   // One host of each build.
@@ -102,6 +103,8 @@ beforeAll(async () => {
     return openedBy.size === 2 ? true : undefined;
   }, WAIT_MS);
   await replaceCopy(docket, balancer, "sessions-2");
+  // Who was with the last old host until then has had no run under the new build yet.
+  await load.onceMore();
   talks = await load.stop();
   failed = load.failed;
 }, 240_000);

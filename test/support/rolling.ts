@@ -89,9 +89,18 @@ export function urlOf(docket: Docket, gateway: string): string {
 
 export interface Talk { readonly id: string; readonly sent: readonly Accepted[] }
 
+export interface Talking {
+  readonly failed: readonly string[];
+  /** Resolves when everybody has asked once more from now on, and has the answer. */
+  readonly onceMore: () => Promise<void>;
+  readonly stop: () => Promise<Talk[]>;
+}
+
 /** Talks until it is told to stop, one session for each key. */
-export function startTalking(base: string, keys: readonly string[], options: { readonly prefix: string; readonly agent?: string }): { readonly failed: readonly string[]; readonly stop: () => Promise<Talk[]> } {
+export function startTalking(base: string, keys: readonly string[], options: { readonly prefix: string; readonly agent?: string }): Talking {
   const failed: string[] = [];
+  const asked = keys.map(() => 0);
+  const answered = keys.map(() => 0);
   let talking = true;
   const askAs = (key: string) => async (method: "GET" | "POST", path: string, body?: object): Promise<unknown> => {
     const reply = await fetch(`${base}${path}`, { method, headers: { authorization: `Bearer ${key}` }, ...(body === undefined ? {} : { body: JSON.stringify(body) }) });
@@ -101,20 +110,28 @@ export function startTalking(base: string, keys: readonly string[], options: { r
     if (!reply.ok) failed.push(`${method} ${path}: ${String(reply.status)} ${text.slice(0, 400)}`);
     return reply.ok ? JSON.parse(text) : undefined;
   };
-  const talks = keys.map(async (key): Promise<Talk> => {
+  const talks = keys.map(async (key, who): Promise<Talk> => {
     const ask = askAs(key);
     const id = freshSession(options.prefix);
     const sent: Accepted[] = [];
     while (talking || sent.length < 2) {
+      asked[who] = sent.length + 1;
       const accepted = Accepted.safeParse(await ask("POST", `/v1/sessions/${id}/events`, { text: `number ${String(sent.length)}`, ...(options.agent === undefined ? {} : { agent: options.agent }) })).data;
       if (accepted === undefined) break; // it is in `failed`
       sent.push(accepted);
       await ask("GET", accepted.links.stream);
       const outcome = await ask("GET", accepted.links.outcome ?? "") as { state?: unknown; outcome?: unknown } | undefined;
       if (outcome?.state !== "ended" || outcome.outcome !== "completed") failed.push(`event ${accepted.eventId}: ${JSON.stringify(outcome)}`);
+      answered[who] = sent.length;
       await pause(PAUSE_MS);
     }
     return { id, sent };
   });
-  return { failed, stop: async () => { talking = false; return await Promise.all(talks); } };
+  return {
+    failed, stop: async () => { talking = false; return await Promise.all(talks); },
+    onceMore: async () => {
+      const before = [...asked];
+      await eventually("everybody has asked once more and has the answer", () => (before.every((count, who) => (answered[who] ?? 0) > count) || failed.length > 0 ? true : undefined), 60_000);
+    },
+  };
 }
