@@ -1,4 +1,5 @@
 /** Owns: careful looks into foreign JSON: a field has the wanted kind or is not there. */
+import { SessionId } from "../../contracts/ids.js";
 import { Problem } from "../../contracts/problems.js";
 import type { Incoming } from "./accept.js";
 import { parseBodyJson } from "./body.js";
@@ -23,6 +24,12 @@ export function objectAt(parent: Record<string, unknown> | undefined, field: str
 export function textAt(parent: Record<string, unknown> | undefined, field: string): string | undefined {
   const value = parent === undefined || !Object.hasOwn(parent, field) ? undefined : parent[field];
   return typeof value === "string" && value !== "" ? value : undefined;
+}
+
+/** The text in a field, where it can be an event's subject: visible ASCII that may be a session id. */
+export function subjectAt(parent: Record<string, unknown> | undefined, field: string): string | undefined {
+  const text = textAt(parent, field);
+  return text !== undefined && /^[\x21-\x7e]+$/.test(text) && SessionId.safeParse(text).success ? text : undefined;
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -1,8 +1,7 @@
 /** Owns: what event a verified GitHub delivery is. Identity of the session comes from the verified body only. Pure. */
-import { SessionId } from "../../contracts/ids.js";
 import { stringifyLossless } from "../../contracts/json.js";
 import { Problem } from "../../contracts/problems.js";
-import { objectAt, parseBodyObject, textAt, type Delivery } from "./fields.js";
+import { objectAt, parseBodyObject, subjectAt, textAt, type Delivery } from "./fields.js";
 
 const FALLBACK_SOURCE = "https://github.com";
 /** These share one number space per repository; alerts, for one, have another. */
@@ -29,8 +28,8 @@ function sourceOf(body: Record<string, unknown>): string {
 
 /** Default for triggers without a `session` function. */
 function subjectOf(body: Record<string, unknown>): string | undefined {
-  const repository = textAt(objectAt(body, "repository"), "full_name");
-  if (repository === undefined || repository.length > 150 || !/^[\x21-\x7e]+$/.test(repository) || !SessionId.safeParse(repository).success) return undefined;
+  const repository = subjectAt(objectAt(body, "repository"), "full_name");
+  if (repository === undefined || repository.length > 150) return undefined;
   const number = NUMBERED.map((name) => objectAt(body, name)?.["number"]).find((value) => value !== undefined);
   const digits = number === undefined ? "" : stringifyLossless(number);
   return /^\d{1,20}$/.test(digits) ? `${repository}#${digits}` : repository;
